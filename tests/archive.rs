@@ -193,7 +193,9 @@ fn what_cannot_be_packed_is_said() {
     };
     assert!(refused(&["archive", "threads.tar.zst", "-o", "x"]).contains("threads.tar.zst is an archive already"));
     let length = fs::metadata(place.path("threads.data")).unwrap().len();
-    assert!(refused(&["archive", "threads.data", "-o", "threads.data"]).contains("threads.data is the recording itself"));
+    assert!(
+        refused(&["archive", "threads.data", "-o", "threads.data"]).contains("threads.data is the recording itself")
+    );
     assert_eq!(fs::metadata(place.path("threads.data")).unwrap().len(), length);
     assert!(refused(&["archive", "root/threads", "-o", "x"]).contains("is an ELF program"));
     assert!(refused(&["archive", "-", "-o", "x"]).contains("packs files"));

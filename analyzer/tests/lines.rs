@@ -315,7 +315,11 @@ fn what_dwz_moved_is_found() {
 #[test]
 fn what_dwz_moved_is_seen_from_the_debug_file() {
     let folder = tempfile::tempdir().unwrap();
-    let Some(program) = compile(folder.path(), "g++", &["-g", "-Wl,--build-id=0x0123456789abcdef"]) else { return };
+    let Some(program) = compile(folder.path(), "g++", &["-g"]) else { return };
+    let link = ["program.o", "-Wl,--build-id=0x0123456789abcdef", "-o", "program"];
+    if run(folder.path(), "g++", &link).is_none() {
+        return;
+    }
     let expected = index(&open(&program), 1);
     let installed = folder.path().join("root/usr/lib/debug");
     for made in [".build-id/01", ".dwz", "bin"] {
@@ -336,7 +340,10 @@ fn what_dwz_moved_is_seen_from_the_debug_file() {
     std::os::unix::fs::symlink("../../bin/program.debug", installed.join(".build-id/01/23456789abcdef.debug")).unwrap();
     fs::rename(&program, folder.path().join("root/program")).unwrap();
     let search = BinarySearch { symfs: Some(folder.path().join("root")), ..BinarySearch::default() };
-    let found = index(&search.open(&Module::file("/program".into(), None)).unwrap(), 1);
+    let binary = search.open(&Module::file("/program".into(), None)).unwrap();
+    let debug_file = binary.debug_file.as_ref().map(|file| file.path.clone());
+    assert_eq!(debug_file, Some(installed.join(".build-id/01/23456789abcdef.debug")));
+    let found = index(&binary, 1);
     assert_eq!(found.notes(), &[] as &[String]);
     assert!(!found.spans().is_empty());
     assert_eq!(found.spans(), expected.spans());

@@ -84,7 +84,8 @@ pub struct Binary {
     pub other_build: Option<String>,
     /// There is no file: the recording has the code.
     pub is_recorded: bool,
-    elsewhere: Elsewhere,
+    /// Where what `dwz` moved comes from, if it is not on this machine.
+    pub elsewhere: Elsewhere,
 }
 
 impl Binary {
@@ -160,7 +161,7 @@ impl BinarySearch {
             let why = format!("{why}: it stands for {} all the same, for --binary says so", module.path);
             return Ok(self.with_debug_file(file, image, Some(why)));
         }
-        if let Some((file, image)) = self.from_elsewhere(module) {
+        if let Some((file, image)) = self.got_elsewhere(module) {
             return Ok(self.with_debug_file(file, image, None));
         }
         Err(if refused.is_empty() { NoCode::NoPath } else { NoCode::Refused(refused) })
@@ -181,7 +182,7 @@ impl BinarySearch {
     }
 
     /// The file of the recorded build, where the user named none.
-    fn from_elsewhere(&self, module: &Module) -> Option<(PathBuf, Image)> {
+    fn got_elsewhere(&self, module: &Module) -> Option<(PathBuf, Image)> {
         let build_id =
             module.build_id.as_ref().filter(|_| !self.is_given_for(module) && module.path.starts_with('/'))?;
         let file = self.elsewhere.get(build_id, Wanted::Executable)?;
