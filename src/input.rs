@@ -21,17 +21,22 @@ use analyzer::{Analysis, BinaryOverride, BinarySearch, Microarchitecture, Option
 use anyhow::{Context, bail};
 use perfdata::{Features, Recording};
 
+use crate::archive::{Archives, is_archive};
 use crate::cache::Cache;
 use crate::commands::mix::group_by;
 use crate::commands::record::{self, CommandOutput, Recorded, SAMPLING, SamplingArgs, Wanted};
+use crate::debuginfod;
 use crate::models::{self, Chosen};
 use crate::output;
 use crate::output::Head;
 use crate::output::profile::left_out;
 use crate::progress::Progress;
 use crate::usage::wrong_usage;
-use kind::{DEFAULT_RECORDING, begin_of, is_document};
-pub use kind::{Reader, Reads};
+pub use kind::{DEFAULT_RECORDING, Reader, Reads};
+use kind::{begin_of, is_document};
+
+/// As what zstd packed begins.
+const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// Where binaries are found.
 #[derive(clap::Args)]
@@ -69,6 +74,10 @@ pub struct AnalysisArgs {
     /// Analyse anew, and keep nothing: else what an analysis of a large recording found is kept in ~/.cache/hbbp for the next report
     #[arg(long)]
     no_cache: bool,
+
+    /// Those that were read so far.
+    #[arg(skip)]
+    archives: Archives,
 }
 
 /// Where the recording comes from, and how it is analysed.
@@ -322,8 +331,17 @@ impl Input<'_> {
             return Ok(recording);
         }
         let recording = match self.file {
-            Some(file) => open_recording(file, self.reader)?,
-            None => Recording::from_stream(standard_input()?).context("standard input")?,
+            Some(file) => self.args.analysis.open(file, self.reader)?,
+            None => {
+                let mut stream = standard_input()?;
+                if stream.fill_buf().context("standard input")?.starts_with(&ZSTD) {
+                    let kept = kept(&mut stream)?;
+                    self.reader.refuse_standard_input(kept.path()).context("standard input")?;
+                    self.args.analysis.open(kept.path(), self.reader).context("standard input")?
+                } else {
+                    Recording::from_stream(stream).context("standard input")?
+                }
+            }
         };
         Ok(self.recording.get_or_init(|| recording))
     }
@@ -348,7 +366,16 @@ fn core_by_word(word: &str) -> Result<Microarchitecture, String> {
 impl AnalysisArgs {
     /// Where binaries are found.
     pub fn search(&self) -> BinarySearch {
-        self.binaries.search()
+        self.archives.search(self.binaries.search())
+    }
+
+    /// Opens a recording, or an archive of one.
+    fn open(&self, file: &Path, reader: &Reader) -> anyhow::Result<Recording> {
+        if begin_of(file).starts_with(&ZSTD) && is_archive(file) {
+            reader.refuse(file)?;
+            return self.archives.open(file).with_context(|| format!("{}: the archive", file.display()));
+        }
+        open_recording(file, reader)
     }
 
     /// One of the options, if there are any.
@@ -452,9 +479,11 @@ impl AnalysisArgs {
         subset: Subset,
         progress: &(dyn Fn(Step) + Sync),
     ) -> anyhow::Result<Analysis> {
-        let (search, core, threads, Chosen { rules, made_of, .. }) = (self.search(), self.core, self.threads(), chosen);
+        let search = self.archives.search_for(recording, self.binaries.search());
+        let (core, threads, Chosen { rules, made_of, .. }) = (self.core, self.threads(), chosen);
         let options = Options { search, subset, group_by, detail, core, threads, rules };
-        let cache = if self.no_cache { None } else { Cache::of(recording, threads) };
+        // Nobody comes back to the files that an archive was unpacked to.
+        let cache = if self.no_cache || self.archives.has(recording) { None } else { Cache::of(recording, threads) };
         // What is kept has no order of branches.
         let cached = || cache.as_ref().and_then(|cache| cache.find(&options, made_of));
         let wants_order = paths.trips || paths.hot || paths.history.is_some();
@@ -489,11 +518,10 @@ impl AnalysisArgs {
     ) -> anyhow::Result<SideOfFile> {
         if is_standard_input(file) {
             // What it is can be told by its beginning only.
-            let mut kept = tempfile::NamedTempFile::new().context("a file for what standard input has")?;
-            std::io::copy(&mut standard_input()?, &mut kept).context("standard input")?;
+            let kept = kept(&mut standard_input()?)?;
             reader.refuse_standard_input(kept.path()).context("standard input")?;
             if !is_document(&begin_of(kept.path())) {
-                let recording = open_recording(kept.path(), reader).context("standard input")?;
+                let recording = self.open(kept.path(), reader).context("standard input")?;
                 // Nobody will come back to it: what has no name is not cached.
                 drop(kept);
                 return self.side(chosen, &recording, asked).context("standard input");
@@ -503,7 +531,7 @@ impl AnalysisArgs {
         let name = || file.display().to_string();
         let begin = begin_of(file);
         if !is_document(&begin) {
-            let recording = open_recording(file, reader)?;
+            let recording = self.open(file, reader)?;
             return self.side(chosen, &recording, asked).with_context(name);
         }
         let (mut flow, mut notes, side) = self.document(file, &begin, reader)?;
@@ -604,12 +632,20 @@ fn standard_input() -> anyhow::Result<impl BufRead> {
     Ok(stdin.lock())
 }
 
+/// What comes on standard input, in a file.
+fn kept(stream: &mut impl BufRead) -> anyhow::Result<tempfile::NamedTempFile> {
+    let mut kept = tempfile::NamedTempFile::new().context("a file for what standard input has")?;
+    std::io::copy(stream, &mut kept).context("standard input")?;
+    Ok(kept)
+}
+
 /// Whether it is none of our documents: a file of `hbbp merge`, or exact counts.
 pub fn is_recording(file: &Path) -> bool {
     !is_document(&begin_of(file))
 }
 
-fn open_recording(file: &Path, reader: &Reader) -> anyhow::Result<Recording> {
+/// Opens a recording, or says what it is instead.
+pub fn open_recording(file: &Path, reader: &Reader) -> anyhow::Result<Recording> {
     reader.refuse(file)?;
     Recording::open(file).map_err(|error| {
         let is_none = matches!(error, perfdata::Error::NotPerfData { .. } | perfdata::Error::Empty);
@@ -622,7 +658,12 @@ impl BinaryArgs {
     /// Which files to take for recorded ones: those named, and folders to look in.
     pub fn search(&self) -> BinarySearch {
         let overrides = self.binaries.iter().map(|text| BinaryOverride::of_option(text)).collect();
-        BinarySearch { symfs: self.symfs.clone(), overrides }
+        BinarySearch {
+            symfs: self.symfs.clone(),
+            overrides,
+            elsewhere: debuginfod::of_environment(),
+            ..BinarySearch::default()
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use crate::output::terminal_width;
 const JOBS: [(&str, &[&str]); 6] = [
     ("Record", &["record", "control"]),
     ("Look", &["mix", "vectorization", "blocks", "annotate", "paths", "tui", "report", "taxonomy"]),
-    ("Compare and add up", &["diff", "merge", "fleet"]),
+    ("Compare and collect", &["diff", "merge", "archive", "fleet"]),
     ("Profiles for compilers and tools", &["export", "pgo"]),
     ("Truth and models", &["truth", "validate", "label", "train", "model"]),
     ("This machine", &["doctor", "calibrate", "generate"]),

@@ -4,9 +4,11 @@
 #[macro_use]
 mod output;
 
+mod archive;
 mod cache;
 mod calibration;
 mod commands;
+mod debuginfod;
 mod fleet;
 mod input;
 mod jobs;
@@ -76,6 +78,8 @@ enum Command {
     Pgo(Box<commands::pgo::Args>),
     /// Add up recordings of one host or many into one file, which `export` and `diff` read like a recording
     Merge(commands::merge::Args),
+    /// Pack a recording and the programs that it is of into one file for other machines
+    Archive(commands::archive::Args),
     /// Keep recordings of many machines, ask them in SQL, and make reports of any slice of them (with hbbp-fleet, if it is installed)
     Fleet(commands::fleet::Args),
     /// Compare two recordings: what they have in common, what moved, and which kinds of instructions changed
@@ -120,6 +124,7 @@ fn main() -> ExitCode {
         Command::Export(args) => commands::export::run(&args),
         Command::Pgo(args) => commands::pgo::run(&args),
         Command::Merge(args) => commands::merge::run(&args),
+        Command::Archive(args) => commands::archive::run(&args),
         Command::Fleet(args) => commands::fleet::run(&args),
         Command::Diff(args) => commands::diff::run(&args),
         #[cfg(feature = "training")]

@@ -55,7 +55,10 @@ mod walks;
 pub use analysis::{
     Analysis, CountedBlock, CountedModule, GroupCount, Options, Origin, Summary, analyze, analyze_paths,
 };
-pub use binaries::{Binary, BinaryOverride, BinarySearch, MissingDebugInformation, NoCode, Refused};
+pub use binaries::{
+    Binary, BinaryOverride, BinarySearch, ByBuildId, DebugFile, Elsewhere, MissingDebugInformation, NoCode, PackedFile,
+    PackedFiles, Refused, Wanted,
+};
 pub use build_id::BuildId;
 pub use code::FileIdentity;
 pub use estimation::Estimate;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use analyzer::address::Svma;
-use analyzer::lines::{Encoding, SourceIndex};
+use analyzer::lines::{Companions, Encoding, SourceIndex};
 use analyzer::recording::Module;
 use analyzer::{Binary, BinarySearch};
 use serde_json::Value;
@@ -240,6 +240,8 @@ fn split_debug_information_is_found_below_another_root() {
     let [folder, root] = [(); 2].map(|()| tempfile::tempdir().unwrap());
     let Some(program) = compile(folder.path(), "g++", &["-g", "-gsplit-dwarf"]) else { return };
     let expected = index(&open(&program), 1);
+    let part = folder.path().join("program.dwo");
+    assert_eq!(Companions::of(&open(&program)).parts, [(part.clone(), part)]);
     let inside = root.path().join(folder.path().strip_prefix("/").unwrap());
     fs::create_dir_all(&inside).unwrap();
     fs::rename(folder.path().join("program.dwo"), inside.join("program.dwo")).unwrap();
@@ -273,34 +275,78 @@ fn a_separate_debug_file_is_found_by_its_link() {
     assert!(index(&open(&program), 1).spans().is_empty());
 }
 
-/// `dwz` moves what several files have in common to one more.
+/// `dwz` moves what several files have in common to one more, which `.gnu_debugaltlink` names; in DWARF 5 `.debug_sup` does.
 #[test]
 fn what_dwz_moved_is_found() {
+    for form in [None, Some("--dwarf-5")] {
+        let folder = tempfile::tempdir().unwrap();
+        let Some(program) = compile(folder.path(), "g++", &["-g"]) else { return };
+        let expected = index(&open(&program), 1);
+        fs::copy(&program, folder.path().join("same")).unwrap();
+        let files = ["-m", "common.debug", "-M", "common.debug", "program", "same"];
+        let arguments: Vec<_> = form.into_iter().chain(files).collect();
+        if run(folder.path(), "dwz", &arguments).is_none() {
+            return;
+        }
+        let found = index(&open(&program), 1);
+        assert_eq!(found.notes(), &[] as &[String]);
+        assert_eq!(found.spans(), expected.spans());
+        let names = |index: &SourceIndex| -> Vec<_> {
+            index.scopes().iter().map(|scope| (index.function(scope).clone(), scope.caller)).collect()
+        };
+        assert_eq!(names(&found), names(&expected));
+        let alternate = Companions::of(&open(&program)).alternate.map(|file| file.path);
+        assert_eq!(alternate, Some(folder.path().join("common.debug")));
+        // Without the file, or with another one of its name.
+        for other in [None, Some("same")] {
+            fs::remove_file(folder.path().join("common.debug")).unwrap();
+            fs::copy(folder.path().join(other.unwrap_or("program.cc")), folder.path().join("common.debug")).unwrap();
+            let without = index(&open(&program), 1);
+            assert_eq!(
+                without.notes(),
+                ["names and functions that dwz moved to common.debug are missing: install that file"]
+            );
+            assert_ne!(names(&without), names(&expected));
+        }
+    }
+}
+
+/// The debug file names the other one as it is seen from the debug file's own folder, to which a link leads.
+#[test]
+fn what_dwz_moved_is_seen_from_the_debug_file() {
     let folder = tempfile::tempdir().unwrap();
     let Some(program) = compile(folder.path(), "g++", &["-g"]) else { return };
-    let expected = index(&open(&program), 1);
-    fs::copy(&program, folder.path().join("same")).unwrap();
-    if run(folder.path(), "dwz", &["-m", "common.debug", "-M", "common.debug", "program", "same"]).is_none() {
+    let link = ["program.o", "-Wl,--build-id=0x0123456789abcdef", "-o", "program"];
+    if run(folder.path(), "g++", &link).is_none() {
         return;
     }
-    let found = index(&open(&program), 1);
-    assert_eq!(found.notes(), &[] as &[String]);
-    assert_eq!(found.spans(), expected.spans());
-    let names = |index: &SourceIndex| -> Vec<_> {
-        index.scopes().iter().map(|scope| (index.function(scope).clone(), scope.caller)).collect()
-    };
-    assert_eq!(names(&found), names(&expected));
-    // Without the file, or with another one of its name.
-    for other in [None, Some("same")] {
-        fs::remove_file(folder.path().join("common.debug")).unwrap();
-        fs::copy(folder.path().join(other.unwrap_or("program.cc")), folder.path().join("common.debug")).unwrap();
-        let without = index(&open(&program), 1);
-        assert_eq!(
-            without.notes(),
-            ["names and functions that dwz moved to common.debug are missing: install that file"]
-        );
-        assert_ne!(names(&without), names(&expected));
+    let expected = index(&open(&program), 1);
+    let installed = folder.path().join("root/usr/lib/debug");
+    for made in [".build-id/01", ".dwz", "bin"] {
+        fs::create_dir_all(installed.join(made)).unwrap();
     }
+    for copy in ["root/usr/lib/debug/bin/program.debug", "same"] {
+        fs::copy(&program, folder.path().join(copy)).unwrap();
+    }
+    let bin = installed.join("bin");
+    let steps: [(&str, &[&str]); 3] = [
+        ("dwz", &["-m", "../.dwz/common", "-M", "../.dwz/common", "program.debug", "../../../../../same"]),
+        ("objcopy", &["--only-keep-debug", "program.debug"]),
+        ("strip", &["../../../../../program"]),
+    ];
+    if steps.iter().any(|(tool, arguments)| run(&bin, tool, arguments).is_none()) {
+        return;
+    }
+    std::os::unix::fs::symlink("../../bin/program.debug", installed.join(".build-id/01/23456789abcdef.debug")).unwrap();
+    fs::rename(&program, folder.path().join("root/program")).unwrap();
+    let search = BinarySearch { symfs: Some(folder.path().join("root")), ..BinarySearch::default() };
+    let binary = search.open(&Module::file("/program".into(), None)).unwrap();
+    let debug_file = binary.debug_file.as_ref().map(|file| file.path.clone());
+    assert_eq!(debug_file, Some(installed.join(".build-id/01/23456789abcdef.debug")));
+    let found = index(&binary, 1);
+    assert_eq!(found.notes(), &[] as &[String]);
+    assert!(!found.spans().is_empty());
+    assert_eq!(found.spans(), expected.spans());
 }
 
 #[test]

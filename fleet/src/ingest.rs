@@ -327,5 +327,6 @@ fn search(args: &Args) -> BinarySearch {
     BinarySearch {
         symfs: args.symfs.clone(),
         overrides: args.binaries.iter().map(|text| BinaryOverride::of_option(text)).collect(),
+        ..BinarySearch::default()
     }
 }

@@ -9,6 +9,7 @@
 //! | code that is in no file | in a recording: records | [`made_code`] |
 //! | `hbbp-calibration/1` | a file of `hbbp calibrate`, and in metadata | [`calibration`] |
 //! | `hbbp-flow/1` | a file of `hbbp merge` | [`flow`] |
+//! | `hbbp-archive/1` | the first file of an archive of `hbbp archive` | [`archive`] |
 //! | `hbbp-executions/1` | a file of `hbbp record --pmu simulated --truth` | [`executions`] |
 //!
 //! Any bytes give a value or a typed error. What is written reads back the same. Fields that a reader does not know are ignored;
@@ -16,6 +17,7 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
+pub mod archive;
 pub mod burst_data;
 pub mod burst_weight;
 pub mod calibration;

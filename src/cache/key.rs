@@ -65,12 +65,12 @@ mod tests {
         };
         let key = |options: Options<'_>| Key::of(&content, &options, options.detail, &[]).unwrap();
         let given = |recorded: Option<&str>| BinarySearch {
-            symfs: None,
             overrides: vec![BinaryOverride::new(recorded.map(str::to_owned), "/f".into())],
+            ..BinarySearch::default()
         };
         let mut keys = vec![
             key(options()),
-            key(Options { search: BinarySearch { symfs: Some("/a".into()), overrides: Vec::new() }, ..options() }),
+            key(Options { search: BinarySearch { symfs: Some("/a".into()), ..BinarySearch::default() }, ..options() }),
             key(Options { search: given(None), ..options() }),
             key(Options { search: given(Some("a")), ..options() }),
             key(Options { subset: Subset::FirstHalf, ..options() }),

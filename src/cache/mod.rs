@@ -110,7 +110,7 @@ mod tests {
         let fixture = Fixture::bursts("threads");
         let recording = Recording::open(&fixture.recording).unwrap();
         let named = BinaryOverride::new(Some(fixture.recorded_as.into()), fixture.binary.clone());
-        let search = BinarySearch { symfs: None, overrides: vec![named] };
+        let search = BinarySearch { overrides: vec![named], ..BinarySearch::default() };
         let mut random = fastrand::Rng::with_seed(1);
         for detail in [Detail::Branches, Detail::Calls] {
             let options = Options {

@@ -2,6 +2,7 @@
 
 pub mod again;
 pub mod annotate;
+pub mod archive;
 pub mod blocks;
 pub mod calibrate;
 pub mod control;

@@ -9,6 +9,8 @@ use anyhow::bail;
 use collector::find_program;
 use serde::Deserialize;
 
+use crate::archive::is_archive;
+
 /// A command that reads files.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader {
@@ -46,7 +48,7 @@ impl Reads {
     /// Whether such files are of that kind.
     fn has(self, kind: &Kind) -> bool {
         match kind {
-            Kind::Recording => matches!(self, Self::Recordings | Self::Flows),
+            Kind::Recording | Kind::Archive => matches!(self, Self::Recordings | Self::Flows),
             Kind::Truth => matches!(self, Self::Flows | Self::ExactCounts),
             Kind::Flow => self == Self::Flows,
             Kind::ForeignTruth(_) => matches!(self, Self::ExactCounts | Self::ForeignCounts),
@@ -84,6 +86,8 @@ pub enum Kind {
     Packed(&'static str),
     /// A recording of `hbbp record` or `perf record`.
     Recording,
+    /// What `hbbp archive` wrote.
+    Archive,
     /// Nobody knows.
     Other,
 }
@@ -108,6 +112,7 @@ impl Kind {
             [0x7f, b'E', b'L', b'F', ..] => Self::Program,
             [b'#', b'!', ..] => Self::Script,
             [b'P', b'E', b'R', b'F', b'I', b'L', b'E', b'2', ..] => Self::Recording,
+            [0x28, 0xb5, 0x2f, 0xfd, ..] if is_archive(file) => Self::Archive,
             text if is_document(text) => Self::of_document(file),
             text if Callgrind::begins_like(text) => Self::ForeignTruth("callgrind"),
             text if MixFile::begins_like(text) => Self::ForeignTruth("SDE's -mix"),
@@ -153,6 +158,7 @@ impl Kind {
             Self::Json => "JSON, but no document of hbbp".into(),
             Self::Packed(by) => format!("packed by {by}"),
             Self::Recording => "a recording".into(),
+            Self::Archive => "an archive of `hbbp archive`".into(),
             Self::Other => return None,
         })
     }
@@ -173,7 +179,13 @@ impl Kind {
             Self::Flow => "use `hbbp export`, `hbbp diff` or `hbbp merge`".into(),
             Self::Report(_) => "name the recording that it was made from".into(),
             Self::Model => format!("use `--model {name}` beside a recording, or `hbbp model show {name}`"),
-            Self::Folder | Self::Executions | Self::Document(_) | Self::Json | Self::Recording | Self::Other => {
+            Self::Folder
+            | Self::Executions
+            | Self::Document(_)
+            | Self::Json
+            | Self::Recording
+            | Self::Archive
+            | Self::Other => {
                 return None;
             }
         })

@@ -8,10 +8,11 @@ pub use testing::{Fixture, Skip, has, skip};
 /// Where there is no folder, and none can be made.
 pub const NO_FOLDER: &str = "/dev/null";
 
-/// The `hbbp` that was built for this test; models that the user imported are out of its sight, and every analysis is made anew.
+/// The `hbbp` that was built for this test; models that the user imported are out of its sight, every analysis is made anew, and nothing
+/// comes from the network.
 pub fn hbbp() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hbbp"));
-    command.env("XDG_DATA_HOME", "/nonexistent").env("XDG_CACHE_HOME", NO_FOLDER);
+    command.env("XDG_DATA_HOME", "/nonexistent").env("XDG_CACHE_HOME", NO_FOLDER).env_remove("DEBUGINFOD_URLS");
     command
 }
 

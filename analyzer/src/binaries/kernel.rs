@@ -52,16 +52,8 @@ impl BinarySearch {
             why => why,
         })?;
         if image.is_core() {
-            let (image, symfs) = (kcore::kernel_of(&file, &image, place)?, self.symfs.clone());
-            return Ok(Binary {
-                file,
-                image,
-                debug_file: None,
-                symfs,
-                other_build: None,
-                is_recorded: false,
-                slide: 0,
-            });
+            let image = kcore::kernel_of(&file, &image, place)?;
+            return Ok(self.binary(file, image));
         }
         // Code of another kernel is elsewhere: counts in it would mean nothing.
         if let Some(why) = other_build(&file, &image, module) {
@@ -76,7 +68,7 @@ impl BinarySearch {
     fn usual_places(&self, module: &Module) -> Vec<PathBuf> {
         let Some(build_id) = &module.build_id else { return Vec::new() };
         let root = self.symfs.as_deref().unwrap_or(Path::new("/"));
-        let mut places = in_build_id_cache(build_id);
+        let mut places = [in_build_id_cache(build_id, "vmlinux"), in_build_id_cache(build_id, "elf")].concat();
         if let Some((folder, name)) = folder_and_name(build_id.as_bytes()) {
             places.push(root.join("usr/lib/debug/.build-id").join(folder).join(name + ".debug"));
         }
@@ -97,10 +89,19 @@ impl BinarySearch {
     }
 }
 
+/// The file of a kernel that came with a recording, with how far it ran from where it was linked.
+pub(super) fn in_place(binary: Binary, module: &Module) -> Result<Binary, NoCode> {
+    if binary.image.is_core() {
+        return Err(NoCode::NotPacked("copies of `perf record --kcore` are not read from archives".to_owned()));
+    }
+    let place = module.kernel.as_ref().ok_or(NoCode::KernelHidden)?;
+    let slide = slide(&binary, place).map_err(|why| NoCode::Refused(vec![why]))?;
+    Ok(Binary { slide, ..binary })
+}
+
 /// How far the kernel ran from where it was linked.
 fn slide(binary: &Binary, place: &KernelPlace) -> Result<u64, Refused> {
-    let files = [Some(&binary.image), binary.debug_file.as_ref()];
-    let symbol = || files.into_iter().flatten().find_map(|file| file.symbol_address(place.symbol.as_deref()?));
+    let symbol = || binary.images().find_map(|file| file.symbol_address(place.symbol.as_deref()?));
     // All of these symbols are where code begins, for files without symbols.
     let linked = symbol().unwrap_or_else(|| first_code(&binary.image));
     let slide = place.address.0.wrapping_sub(linked.0);

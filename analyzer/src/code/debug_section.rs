@@ -13,6 +13,10 @@ const MOST_EXPANSION: u64 = 100;
 /// The size that any section may have, in bytes.
 const SMALL: u64 = 1 << 20;
 
+/// The kinds of `.debug_sup`.
+const USES_SUPPLEMENT: u8 = 0;
+const IS_SUPPLEMENT: u8 = 1;
+
 /// Why a compressed section cannot be expanded. Every message begins with the section's name.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ExpansionError {
@@ -96,11 +100,28 @@ impl Image {
         Some((name.to_owned(), u32::from_le_bytes(*checksum)))
     }
 
-    /// The name and the build id of the file that `.gnu_debugaltlink` states: `dwz` moves to it what several files have in common.
+    /// The name and the build id of the file that `.gnu_debugaltlink`, or `.debug_sup` of DWARF 5, states: `dwz` moves to it what several
+    /// files have in common.
     pub(crate) fn alternate_debug_file(&self) -> Option<(String, BuildId)> {
-        let bytes = self.section_bytes(self.section(".gnu_debugaltlink")?);
+        let Some(section) = self.section(".gnu_debugaltlink") else { return self.supplement(USES_SUPPLEMENT) };
+        let bytes = self.section_bytes(section);
         let (name, build_id) = at_nul(&bytes)?;
         Some((String::from_utf8_lossy(name).into_owned(), BuildId::new(build_id)?))
+    }
+
+    /// What tells a file to which `dwz` moved something from others: its build id, or the checksum that DWARF 5 has instead.
+    pub fn alternate_id(&self) -> Option<BuildId> {
+        self.build_id().cloned().or_else(|| Some(self.supplement(IS_SUPPLEMENT)?.1))
+    }
+
+    /// The name and the checksum in `.debug_sup` (DWARF 5, section 7.3.6), if it is of this kind.
+    fn supplement(&self, kind: u8) -> Option<(String, BuildId)> {
+        let bytes = self.section_bytes(self.section(".debug_sup")?);
+        let rest = bytes.strip_prefix(&[5, 0, kind])?;
+        let (name, rest) = at_nul(rest)?;
+        // Its length is one byte where it is shorter than 128, as all are.
+        let (&length, rest) = rest.split_first().filter(|(length, _)| **length < 0x80)?;
+        Some((String::from_utf8_lossy(name).into_owned(), BuildId::new(rest.get(..length.into())?)?))
     }
 
     /// The checksum that a `.gnu_debuglink` states of a file.

@@ -26,7 +26,7 @@ use crate::build_id::BuildId;
 #[derive(Clone, Debug)]
 pub struct Image {
     bytes: Arc<FileBytes>,
-    identity: Option<FileIdentity>,
+    pub(super) identity: Option<FileIdentity>,
     segments: Vec<Segment>,
     /// The executable ones of `segments`: disjoint, by address.
     code: Vec<Segment>,
@@ -193,7 +193,7 @@ impl Image {
         Ok(image)
     }
 
-    fn parse_headers(bytes: FileBytes) -> Result<Self, ImageError> {
+    pub(super) fn parse_headers(bytes: FileBytes) -> Result<Self, ImageError> {
         let file_size = bytes.length();
         if file_size > Self::MAX_BYTES {
             return Err(ImageError::TooLarge { bytes: file_size, limit: Self::MAX_BYTES });

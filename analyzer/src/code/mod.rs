@@ -29,6 +29,7 @@ mod functions;
 mod image;
 mod layers;
 mod made_elf;
+mod mini_debug_info;
 mod names;
 mod observed;
 mod plt;

@@ -36,7 +36,7 @@ impl<'a> FoundFile<'a> {
     /// `None` of what is in no file.
     fn of(binary: &'a Binary) -> Option<Self> {
         let debug_file = match &binary.debug_file {
-            Some(image) => Some(image.identity()?),
+            Some(debug_file) => Some(debug_file.image.identity()?),
             None => None,
         };
         Some(FoundFile {

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use super::alternate::alternate;
 use super::disjoint::disjoint;
+use super::missing::Missing;
 use super::sections::Sections;
 use super::split::{PackageBytes, SplitFiles};
 use super::unit::{UnitSource, read_unit};
@@ -43,8 +43,7 @@ impl SourceIndex {
     /// `dwz` moved to another file.
     /// `hits` are the addresses that were executed, sorted and disjoint; only units and functions with some of them are read.
     pub fn read(binary: &Binary, hits: &[Range<Svma>], threads: usize) -> Self {
-        let with_information = [Some(&binary.image), binary.debug_file.as_ref()];
-        let Some(image) = with_information.into_iter().flatten().find(|image| image.has_debug_information()) else {
+        let Some(image) = binary.images().find(|image| image.has_debug_information()) else {
             return Self::default();
         };
         let mut notes = Vec::new();
@@ -52,15 +51,19 @@ impl SourceIndex {
             Ok(sections) => sections,
             Err(why) => return Self { notes: vec![why.to_string()], ..Self::default() },
         };
-        let alternate = alternate(image, binary).transpose().unwrap_or_else(|why| {
+        let alternate = binary.alternate(image).map(|found| match found {
+            Ok(file) => Sections::of(&file.image).map_err(Missing::from),
+            Err(name) => Err(Missing::Alternate(name)),
+        });
+        let alternate = alternate.transpose().unwrap_or_else(|why| {
             notes.push(why.to_string());
             None
         });
-        let package = PackageBytes::beside(&binary.file).unwrap_or_else(|why| {
+        let package = PackageBytes::beside(&binary.place).unwrap_or_else(|why| {
             notes.push(why.to_string());
             PackageBytes::none()
         });
-        let folder = binary.file.parent().unwrap_or(Path::new("")).to_owned();
+        let folder = binary.place.parent().unwrap_or(Path::new("")).to_owned();
         let package = package.package().unwrap_or_else(|why| {
             notes.push(why.to_string());
             None

@@ -13,7 +13,7 @@
 //! [`SourceIndex::notes`], nothing is read more often than a file's size allows, and nothing recurses.
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
-mod alternate;
+mod companions;
 mod damage;
 mod discriminator;
 mod disjoint;
@@ -32,6 +32,7 @@ mod strings;
 mod unit;
 mod units;
 
+pub use companions::Companions;
 pub use discriminator::{Discriminator, Encoding};
 pub use index::{SourceIndex, joined};
 pub use position::{FileId, Position, Scope, ScopeId, SourceFunction, Span};

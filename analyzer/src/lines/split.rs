@@ -21,9 +21,7 @@ pub(super) struct PackageBytes(Option<DwarfPackageSections<Vec<u8>>>);
 impl PackageBytes {
     /// Reads `PROGRAM.dwp`. The error says why one that is there cannot be used.
     pub fn beside(program: &Path) -> Result<Self, Missing> {
-        let mut path = OsString::from(program);
-        path.push(".dwp");
-        let path = PathBuf::from(path);
+        let path = package_of(program);
         if !path.is_file() {
             return Ok(Self(None));
         }
@@ -47,6 +45,13 @@ impl PackageBytes {
         let package = self.0.as_ref().map(|sections| sections.borrow(|section| bytes(section.as_slice()), bytes(&[])));
         package.transpose().map_err(Missing::PackageIndex)
     }
+}
+
+/// Where the package of a program is, if it has one.
+pub(super) fn package_of(program: &Path) -> PathBuf {
+    let mut path = OsString::from(program);
+    path.push(".dwp");
+    path.into()
 }
 
 /// How often a `.dwo` file is read, and as a whole the units of a package: link-time optimization puts some units into one file.
@@ -130,7 +135,7 @@ impl<'data> SplitFiles<'data> {
     }
 
     /// Where the `.dwo` file of a part may be.
-    fn places(&self, part: &SplitPart) -> impl Iterator<Item = PathBuf> {
+    pub fn places(&self, part: &SplitPart) -> impl Iterator<Item = PathBuf> {
         let recorded = match &self.symfs {
             Some(root) => root.join(part.path.strip_prefix("/").unwrap_or(&part.path)),
             None => part.path.clone(),
@@ -141,15 +146,15 @@ impl<'data> SplitFiles<'data> {
 }
 
 /// What a skeleton says of its split part.
-struct SplitPart {
+pub(super) struct SplitPart {
     /// Of the `.dwo` file.
-    path: PathBuf,
+    pub path: PathBuf,
     id: DwoId,
 }
 
 impl SplitPart {
     /// `None` if the unit is not split.
-    fn of<'data>(main: &DebugFile<'data>, skeleton: &OpenUnit<'data>) -> Option<Self> {
+    pub fn of<'data>(main: &DebugFile<'data>, skeleton: &OpenUnit<'data>) -> Option<Self> {
         let root = &skeleton.root;
         let path = |value| {
             let path = string(&main.dwarf, &skeleton.unit, value)?;

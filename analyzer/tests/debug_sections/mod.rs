@@ -54,12 +54,14 @@ pub fn check_input(input: &[u8]) -> usize {
     let image = Image::parse(program(&sections)).unwrap();
     let binary = Binary {
         file: folder.join("program"),
+        place: folder.join("program"),
         image,
         debug_file: None,
         symfs: Some(folder),
         other_build: None,
         is_recorded: false,
         slide: 0,
+        elsewhere: Default::default(),
     };
     let hits = [CODE..Svma(CODE.0 + CODE_SIZE as u64 / 4), Svma(CODE.0 + CODE_SIZE as u64 / 2)..Svma(u64::MAX)];
     let index = SourceIndex::read(&binary, &hits, 1);

@@ -1,17 +1,26 @@
 //! Where the code of a recorded module is found on disk.
 
-mod kcore;
-mod kernel;
-
-pub(crate) use kernel::kernel_mappings;
-
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use crate::address::{Avma, Svma};
-use crate::build_id::{BuildId, folder_and_name};
+use crate::build_id::BuildId;
 use crate::code::{FunctionTable, Image, ImageError};
 use crate::recording::{Module, ModuleKind};
+
+mod debug_file;
+mod elsewhere;
+mod kcore;
+mod kernel;
+mod packed;
+mod refused;
+
+pub use debug_file::DebugFile;
+use debug_file::{in_build_id_cache, linked_by_id};
+pub use elsewhere::{ByBuildId, Elsewhere, Wanted};
+pub(crate) use kernel::kernel_mappings;
+pub use packed::{PackedFile, PackedFiles};
+pub use refused::{NoCode, Refused};
 
 /// A file given by the user for a recorded module.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,17 +62,25 @@ pub struct BinarySearch {
     pub symfs: Option<PathBuf>,
     /// Files that stand for recorded modules; they go before anything else.
     pub overrides: Vec<BinaryOverride>,
+    /// Where files come from that are not on this machine; they go after anything else.
+    pub elsewhere: Elsewhere,
+    /// Files that came with recordings: for modules of which no file is named.
+    pub packed: Vec<Arc<PackedFiles>>,
+    /// All modules are of a recording with which files came: where no folder is named, the files of this machine are not theirs.
+    pub packed_only: bool,
 }
 
 /// A file that was found for a module.
 #[derive(Debug)]
 pub struct Binary {
-    /// Where it was found.
+    /// Where it was found: its name in what is said of it.
     pub file: PathBuf,
+    /// Where it is read: the same, if it is not from an archive.
+    pub place: PathBuf,
     /// The ELF file itself, opened.
     pub image: Image,
-    /// Its separate debug file, where the file itself has no symbols or no debug information, and the debug file is installed.
-    pub debug_file: Option<Image>,
+    /// Its separate debug file, where the file itself has no symbols or no debug information, and there is one.
+    pub debug_file: Option<DebugFile>,
     /// The folder that stands for `/`, where files are not looked for at their recorded paths.
     pub symfs: Option<PathBuf>,
     /// That the file is of another build than was recorded, as a sentence: the user named it all the same.
@@ -72,23 +89,30 @@ pub struct Binary {
     pub is_recorded: bool,
     /// Of the kernel: how far it ran from the addresses that the file states, modulo 2^64.
     pub slide: u64,
+    /// Where what `dwz` moved comes from, if it is not on this machine.
+    pub elsewhere: Elsewhere,
 }
 
 impl Binary {
     /// Its functions, with the names of the debug file if there is one.
     pub fn functions(&self) -> FunctionTable {
         match &self.debug_file {
-            Some(debug_file) => FunctionTable::with_debug_file(&self.image, debug_file),
+            Some(debug_file) => FunctionTable::with_debug_file(&self.image, &debug_file.image),
             None => FunctionTable::of(&self.image),
         }
     }
 
+    /// Its files: its own, and its debug file.
+    pub fn images(&self) -> impl Iterator<Item = &Image> {
+        [Some(&self.image), self.debug_file.as_ref().map(|debug_file| &debug_file.image)].into_iter().flatten()
+    }
+
     /// Why neither the file nor its debug file has debug information; `None` if one of them has.
     pub fn missing_debug_information(&self) -> Option<MissingDebugInformation> {
-        if [Some(&self.image), self.debug_file.as_ref()].into_iter().flatten().any(Image::has_debug_information) {
+        if self.images().any(Image::has_debug_information) {
             return None;
         }
-        Some(if self.image.is_stripped() {
+        Some(if self.images().all(Image::is_stripped) {
             MissingDebugInformation::WithSymbols
         } else if self.image.comments().iter().any(|comment| comment.starts_with("rustc ")) {
             MissingDebugInformation::OfRust
@@ -96,82 +120,6 @@ impl Binary {
             MissingDebugInformation::Unknown
         })
     }
-}
-
-/// Why the code of a module is not known.
-#[derive(Debug, thiserror::Error)]
-pub enum NoCode {
-    /// It is the kernel's, of which there is no file.
-    #[error("the kernel's file was not found; say --binary '[kernel.kallsyms]=VMLINUX'")]
-    NoKernel,
-    /// It is the kernel's, which is elsewhere after each boot.
-    #[error("the recording does not say where the kernel was: record as root, or with kernel.kptr_restrict=0")]
-    KernelHidden,
-    /// It was made while the program ran.
-    #[error("it has no file, and the recording has no code of it")]
-    NoFile,
-    /// No module has these addresses.
-    #[error("no mapping explains these addresses")]
-    Unmapped,
-    /// It was recorded under a name that is none of a file.
-    #[error("its recorded name is not a path")]
-    NoPath,
-    /// Its files may be found now, but its addresses are those of an unknown one.
-    #[error("its code was not read when the flow was made")]
-    NotReadBefore,
-    /// None of the files that were found is it.
-    #[error("{}", joined(.0))]
-    Refused(Vec<Refused>),
-}
-
-/// Why a file is not the binary of a module.
-#[derive(Debug, thiserror::Error)]
-pub enum Refused {
-    /// It does not exist.
-    #[error("there is no {}", .0.display())]
-    Missing(PathBuf),
-    /// It cannot be read.
-    #[error(transparent)]
-    Unreadable(ImageError),
-    /// It is no program and no library.
-    #[error("{} has no executable segment: where its code is loaded is not in it", .0.display())]
-    NotExecutable(PathBuf),
-    /// It is the kernel as it is booted.
-    #[error(
-        "{} is compressed: unpack it with scripts/extract-vmlinux of Linux, or install the kernel's debug symbols",
-        .0.display()
-    )]
-    CompressedKernel(PathBuf),
-    /// It is a copy of a kernel's memory that nothing identifies.
-    #[error("of {} nothing tells that it is the recorded kernel: kallsyms beside it does not say where its code begins", .0.display())]
-    UnknownKernel(PathBuf),
-    /// It is a core file with more code than a kernel has.
-    #[error("{} has more than 256 MiB of kernel code: only copies of `perf record --kcore` are read", .0.display())]
-    TooMuchCode(PathBuf),
-    /// It is a kernel whose code was not where the recorded kernel's was.
-    #[error("{} is another kernel: its code begins at {linked}, that of the recorded one at {recorded}", file.display())]
-    OtherAddresses {
-        /// The file that was looked at.
-        file: PathBuf,
-        /// Where its code begins.
-        linked: Svma,
-        /// Where the code of the recorded kernel began.
-        recorded: Avma,
-    },
-    /// It was built from something else.
-    #[error("{} has build id {}, recorded was {}", file.display(), found.as_ref().map_or("none".to_string(), BuildId::to_string), recorded)]
-    OtherBuild {
-        /// The file that was looked at.
-        file: PathBuf,
-        /// Its build id, if it has one.
-        found: Option<BuildId>,
-        /// That of the binary that ran.
-        recorded: BuildId,
-    },
-}
-
-fn joined(refused: &[Refused]) -> String {
-    refused.iter().map(Refused::to_string).collect::<Vec<_>>().join("; ")
 }
 
 /// Why a file has no debug information.
@@ -194,14 +142,19 @@ impl BinarySearch {
         // What was patched is in the recording alone, so a file takes its place only if it is asked for.
         let instead = module.kind == ModuleKind::Kernel && self.is_given_for(module);
         if let Some(Ok(image)) = module.recorded_image().filter(|_| !instead) {
-            let (file, symfs) = (PathBuf::from(&module.path), self.symfs.clone());
-            return Ok(Binary { file, image, debug_file: None, symfs, other_build: None, is_recorded: true, slide: 0 });
+            return Ok(Binary { is_recorded: true, ..self.binary(PathBuf::from(&module.path), image) });
         }
         match module.kind {
             ModuleKind::File | ModuleKind::KernelModule => {}
-            ModuleKind::Kernel => return self.open_kernel(module),
+            ModuleKind::Kernel => {
+                let packed = self.packed(module).map(|packed| kernel::in_place(packed?, module));
+                return packed.unwrap_or_else(|| self.open_kernel(module));
+            }
             ModuleKind::Anonymous => return Err(NoCode::NoFile),
             ModuleKind::Unknown => return Err(NoCode::Unmapped),
+        }
+        if let Some(packed) = self.packed(module) {
+            return packed;
         }
         let mut refused = Vec::new();
         let mut of_other_build = None;
@@ -218,7 +171,33 @@ impl BinarySearch {
             let why = format!("{why}: it stands for {} all the same, for --binary says so", module.path);
             return Ok(self.with_debug_file(file, image, Some(why)));
         }
+        if let Some((file, image)) = self.got_elsewhere(module) {
+            return Ok(self.with_debug_file(file, image, None));
+        }
         Err(if refused.is_empty() { NoCode::NoPath } else { NoCode::Refused(refused) })
+    }
+
+    /// What came with a recording, where the user named no file.
+    fn packed(&self, module: &Module) -> Option<Result<Binary, NoCode>> {
+        if self.packed.is_empty() || self.is_given_for(module) {
+            return None;
+        }
+        match self.packed.iter().find_map(|packed| packed.open(module)) {
+            Some(Ok(binary)) => Some(Ok(binary)),
+            // There may be one in the folder that was named.
+            _ if self.symfs.is_some() => None,
+            Some(Err(why)) => Some(Err(why)),
+            None => self.packed_only.then(|| Err(NoCode::NotPacked("its file is not in the archive".to_owned()))),
+        }
+    }
+
+    /// The file of the recorded build, where the user named none.
+    fn got_elsewhere(&self, module: &Module) -> Option<(PathBuf, Image)> {
+        let build_id =
+            module.build_id.as_ref().filter(|_| !self.is_given_for(module) && module.path.starts_with('/'))?;
+        let file = self.elsewhere.get(build_id, Wanted::Executable)?;
+        let image = open_with_code(&file).ok().filter(|image| image.build_id() == Some(build_id))?;
+        Some((file, image))
     }
 
     /// The same for modules that were recorded together: a file stands for another build only where its own was not recorded.
@@ -245,30 +224,23 @@ impl BinarySearch {
     fn with_debug_file(&self, file: PathBuf, image: Image, other_build: Option<String>) -> Binary {
         let wanting = image.is_stripped() || !image.has_debug_information();
         let debug_file = if wanting { self.debug_file_of(&file, &image) } else { None };
-        Binary { file, image, debug_file, symfs: self.symfs.clone(), other_build, is_recorded: false, slide: 0 }
+        let debug_file = debug_file.or_else(|| DebugFile::compressed_in(&file, &image));
+        Binary { debug_file, other_build, ..self.binary(file, image) }
     }
 
-    /// Distributions install debug files by build id; where a file names its own (`.gnu_debuglink`), that is beside it, in `.debug`, or
-    /// under `/usr/lib/debug` in a folder of the same name.
-    fn debug_file_of(&self, file: &Path, image: &Image) -> Option<Image> {
-        let root = self.symfs.as_deref().unwrap_or(Path::new("/"));
-        let installed = root.join("usr/lib/debug");
-        let by_id = image.build_id().and_then(|id| {
-            let (folder, name) = folder_and_name(id.as_bytes())?;
-            let path = installed.join(".build-id").join(folder).join(name + ".debug");
-            Image::open_debug(&path).ok().filter(|debug_file| debug_file.build_id() == image.build_id())
-        });
-        by_id.or_else(|| {
-            let (name, checksum) = image.debug_link()?;
-            let folder = std::path::absolute(file).ok()?.parent()?.to_owned();
-            let same_folder = folder.strip_prefix(root).or_else(|_| folder.strip_prefix("/")).ok()?;
-            let places =
-                [folder.join(&name), folder.join(".debug").join(&name), installed.join(same_folder).join(&name)];
-            places.iter().filter(|place| *place != file).find_map(|place| {
-                let debug_file = Image::open_debug(place).ok()?;
-                (debug_file.checksum() == checksum).then_some(debug_file)
-            })
-        })
+    fn binary(&self, file: PathBuf, image: Image) -> Binary {
+        let (place, symfs, elsewhere) = (file.clone(), self.symfs.clone(), self.elsewhere.clone());
+        Binary {
+            file,
+            place,
+            image,
+            debug_file: None,
+            symfs,
+            other_build: None,
+            is_recorded: false,
+            slide: 0,
+            elsewhere,
+        }
     }
 
     fn candidates(&self, module: &Module) -> Vec<Candidate> {
@@ -293,7 +265,10 @@ impl BinarySearch {
             }
             None => files.push(PathBuf::from(recorded)),
         }
-        files.extend(module.build_id.iter().flat_map(in_build_id_cache));
+        if let Some(build_id) = &module.build_id {
+            files.extend(linked_by_id(self.root(), build_id));
+            files.extend(in_build_id_cache(build_id, "elf"));
+        }
         files.into_iter().map(|file| Candidate { file, for_other_builds: false }).collect()
     }
 }
@@ -341,17 +316,4 @@ fn other_build(file: &Path, image: &Image, module: &Module) -> Option<Refused> {
         let (file, found, recorded) = (file.to_owned(), found.cloned(), recorded.clone());
         Refused::OtherBuild { file, found, recorded }
     })
-}
-
-/// The copies that `perf buildid-cache` (and every `perf record`) keeps under `~/.debug`: of the build id, and of those that it is
-/// where zeros fill it up.
-fn in_build_id_cache(build_id: &BuildId) -> Vec<PathBuf> {
-    let Some(home) = std::env::var_os("HOME") else { return Vec::new() };
-    let ids = Path::new(&home).join(".debug/.build-id");
-    let file = |id: &[u8]| {
-        let (folder, name) = folder_and_name(id)?;
-        let file = ids.join(folder).join(name).join("elf");
-        file.exists().then_some(file)
-    };
-    build_id.spellings().filter_map(file).collect()
 }

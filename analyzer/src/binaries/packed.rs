@@ -1,0 +1,79 @@
+//! Files of modules that were put together with a recording, on the machine where it was made.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use super::debug_file::DebugFile;
+use super::{Binary, BinarySearch, Elsewhere, NoCode, open_with_code};
+use crate::build_id::BuildId;
+use crate::code::Image;
+use crate::recording::Module;
+
+/// What the search for the files of the modules found on that machine, and where they are on this one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PackedFiles {
+    /// The folder that stands for the `/` of that machine.
+    root: PathBuf,
+    modules: BTreeMap<(String, Option<BuildId>), Result<PackedFile, String>>,
+}
+
+/// The file of a module.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PackedFile {
+    /// Where it was found on that machine: its name in what is said of it.
+    pub file: PathBuf,
+    /// Where it is now.
+    pub place: PathBuf,
+    /// Where its separate debug file is now, if it has one.
+    pub debug_file: Option<PathBuf>,
+    /// That it is of another build than was recorded, as a sentence.
+    pub other_build: Option<String>,
+}
+
+impl PackedFiles {
+    /// None, below this folder.
+    pub fn below(root: PathBuf) -> Self {
+        PackedFiles { root, modules: BTreeMap::new() }
+    }
+
+    /// The module of this recorded path and build id has this file, or none, for a reason that is said in one sentence.
+    pub fn insert(&mut self, path: String, build_id: Option<BuildId>, found: Result<PackedFile, String>) {
+        self.modules.insert((path, build_id), found);
+    }
+
+    /// `None` if nobody looked for the module's file.
+    pub(super) fn open(&self, module: &Module) -> Option<Result<Binary, NoCode>> {
+        let found = self.modules.get(&(module.path.clone(), module.build_id.clone()))?;
+        Some(match found {
+            Ok(found) => self.binary(found),
+            Err(why) => Err(NoCode::NotPacked(why.clone())),
+        })
+    }
+
+    fn binary(&self, found: &PackedFile) -> Result<Binary, NoCode> {
+        let image = open_with_code(&found.place).map_err(|why| NoCode::Refused(vec![why]))?;
+        let debug_file = found.debug_file.as_ref().and_then(|path| {
+            let image = Image::open_debug(path).ok()?;
+            Some(DebugFile { path: path.clone(), image })
+        });
+        Ok(Binary {
+            file: found.file.clone(),
+            place: found.place.clone(),
+            debug_file: debug_file.or_else(|| DebugFile::compressed_in(&found.place, &image)),
+            image,
+            symfs: Some(self.root.clone()),
+            other_build: found.other_build.clone(),
+            is_recorded: false,
+            slide: 0,
+            elsewhere: Elsewhere::default(),
+        })
+    }
+}
+
+impl BinarySearch {
+    /// The search for modules that were recorded on another machine, and whose files came with the recording: where nothing else is named,
+    /// files of this machine stand for none of them.
+    pub fn of_packed(self, packed: std::sync::Arc<PackedFiles>) -> Self {
+        BinarySearch { packed: vec![packed], packed_only: true, ..self }
+    }
+}

@@ -1,0 +1,86 @@
+//! Why no file was found for a module.
+
+use std::path::PathBuf;
+
+use crate::address::{Avma, Svma};
+use crate::build_id::BuildId;
+use crate::code::ImageError;
+
+/// Why the code of a module is not known.
+#[derive(Debug, thiserror::Error)]
+pub enum NoCode {
+    /// It is the kernel's, of which there is no file.
+    #[error("the kernel's file was not found; say --binary '[kernel.kallsyms]=VMLINUX'")]
+    NoKernel,
+    /// It is the kernel's, which is elsewhere after each boot.
+    #[error("the recording does not say where the kernel was: record as root, or with kernel.kptr_restrict=0")]
+    KernelHidden,
+    /// It was made while the program ran.
+    #[error("it has no file, and the recording has no code of it")]
+    NoFile,
+    /// No module has these addresses.
+    #[error("no mapping explains these addresses")]
+    Unmapped,
+    /// It was recorded under a name that is none of a file.
+    #[error("its recorded name is not a path")]
+    NoPath,
+    /// Its files may be found now, but its addresses are those of an unknown one.
+    #[error("its code was not read when the flow was made")]
+    NotReadBefore,
+    /// It was recorded on another machine, where it had no file, or its file was left out of what came from there.
+    #[error("{0}")]
+    NotPacked(String),
+    /// None of the files that were found is it.
+    #[error("{}", joined(.0))]
+    Refused(Vec<Refused>),
+}
+
+/// Why a file is not the binary of a module.
+#[derive(Debug, thiserror::Error)]
+pub enum Refused {
+    /// It does not exist.
+    #[error("there is no {}", .0.display())]
+    Missing(PathBuf),
+    /// It cannot be read.
+    #[error(transparent)]
+    Unreadable(ImageError),
+    /// It is no program and no library.
+    #[error("{} has no executable segment: where its code is loaded is not in it", .0.display())]
+    NotExecutable(PathBuf),
+    /// It is the kernel as it is booted.
+    #[error(
+        "{} is compressed: unpack it with scripts/extract-vmlinux of Linux, or install the kernel's debug symbols",
+        .0.display()
+    )]
+    CompressedKernel(PathBuf),
+    /// It is a copy of a kernel's memory that nothing identifies.
+    #[error("of {} nothing tells that it is the recorded kernel: kallsyms beside it does not say where its code begins", .0.display())]
+    UnknownKernel(PathBuf),
+    /// It is a core file with more code than a kernel has.
+    #[error("{} has more than 256 MiB of kernel code: only copies of `perf record --kcore` are read", .0.display())]
+    TooMuchCode(PathBuf),
+    /// It is a kernel whose code was not where the recorded kernel's was.
+    #[error("{} is another kernel: its code begins at {linked}, that of the recorded one at {recorded}", file.display())]
+    OtherAddresses {
+        /// The file that was looked at.
+        file: PathBuf,
+        /// Where its code begins.
+        linked: Svma,
+        /// Where the code of the recorded kernel began.
+        recorded: Avma,
+    },
+    /// It was built from something else.
+    #[error("{} has build id {}, recorded was {}", file.display(), found.as_ref().map_or("none".to_string(), BuildId::to_string), recorded)]
+    OtherBuild {
+        /// The file that was looked at.
+        file: PathBuf,
+        /// Its build id, if it has one.
+        found: Option<BuildId>,
+        /// That of the binary that ran.
+        recorded: BuildId,
+    },
+}
+
+fn joined(refused: &[Refused]) -> String {
+    refused.iter().map(Refused::to_string).collect::<Vec<_>>().join("; ")
+}

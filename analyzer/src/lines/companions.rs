@@ -1,0 +1,43 @@
+//! The files in which the debug information of a program is, beside its own and its debug file.
+
+use std::path::{Path, PathBuf};
+
+use super::sections::Sections;
+use super::split::{SplitFiles, SplitPart, package_of};
+use super::units::DebugFile as OpenDebugFile;
+use crate::binaries::{Binary, DebugFile};
+
+/// What [`SourceIndex::read`](super::SourceIndex::read) looks at beside the program and its debug file.
+#[derive(Debug, Default)]
+pub struct Companions {
+    /// What `dwz` moved to another file.
+    pub alternate: Option<DebugFile>,
+    /// The package beside the program, `PROGRAM.dwp`.
+    pub package: Option<PathBuf>,
+    /// `.dwo` files: their recorded paths, and where they are.
+    pub parts: Vec<(PathBuf, PathBuf)>,
+}
+
+impl Companions {
+    /// Those of a binary that are there.
+    pub fn of(binary: &Binary) -> Self {
+        let Some(image) = binary.images().find(|image| image.has_debug_information()) else { return Self::default() };
+        let package = Some(package_of(&binary.place)).filter(|path| path.is_file());
+        let alternate = binary.alternate(image).and_then(Result::ok);
+        let folder = binary.place.parent().unwrap_or(Path::new("")).to_owned();
+        let split = SplitFiles { folder, symfs: binary.symfs.clone(), package: None };
+        let Ok(sections) = Sections::of(image) else { return Companions { alternate, package, parts: Vec::new() } };
+        let file = OpenDebugFile::of(sections.dwarf());
+        let part = |index| SplitPart::of(&file, &file.open(index).ok()?);
+        let mut parts: Vec<_> = (0..file.units.len())
+            .filter_map(part)
+            .filter_map(|part| {
+                let place = split.places(&part).find(|place| place.is_file())?;
+                Some((part.path, place))
+            })
+            .collect();
+        parts.sort();
+        parts.dedup();
+        Companions { alternate, package, parts }
+    }
+}

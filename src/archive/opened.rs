@@ -1,0 +1,98 @@
+//! Archives that were opened.
+
+use std::cell::RefCell;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use analyzer::{BinarySearch, BuildId, FileIdentity, PackedFile, PackedFiles};
+use anyhow::Context;
+use formats::archive::{Contents, RECORDING, ROOT};
+use perfdata::Recording;
+use tempfile::TempDir;
+
+use super::unpack;
+
+/// An archive, unpacked until this is dropped.
+pub struct Opened {
+    folder: TempDir,
+    files: Arc<PackedFiles>,
+}
+
+impl Opened {
+    /// Unpacks an archive.
+    ///
+    /// # Errors
+    /// It is damaged, or there is no room for its files.
+    pub fn new(file: &Path) -> anyhow::Result<Self> {
+        let folder = tempfile::Builder::new().prefix("hbbp-archive-").tempdir().context("a folder for its files")?;
+        let Contents { modules, .. } = unpack(file, folder.path())?;
+        let mut files = PackedFiles::below(folder.path().join(ROOT));
+        for module in modules {
+            let found = match module.found {
+                Some(found) => Ok(PackedFile {
+                    file: found.file.into(),
+                    place: folder.path().join(found.name),
+                    debug_file: found.debug_file.map(|name| folder.path().join(name)),
+                    other_build: found.other_build,
+                }),
+                None => Err(module.missing.unwrap_or_else(|| "its file is not in the archive".to_owned())),
+            };
+            files.insert(module.path, module.build_id.as_deref().and_then(BuildId::from_hex), found);
+        }
+        Ok(Opened { folder, files: Arc::new(files) })
+    }
+
+    /// Its recording.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn recording(&self) -> Result<Recording, perfdata::Error> {
+        Recording::open(&self.folder.path().join(RECORDING))
+    }
+}
+
+/// The archives that a command opened, each with the identity of its recording.
+#[derive(Clone, Default)]
+pub struct Archives(Rc<RefCell<Vec<(FileIdentity, Opened)>>>);
+
+impl Archives {
+    /// The recording of an archive.
+    ///
+    /// # Errors
+    /// The archive is damaged, or there is no room for its files, or its recording is none.
+    pub fn open(&self, file: &Path) -> anyhow::Result<Recording> {
+        let opened = Opened::new(file)?;
+        let recording = opened.recording().context(RECORDING)?;
+        if let Some((_, metadata)) = recording.file() {
+            self.0.borrow_mut().push((FileIdentity::of(metadata), opened));
+        }
+        Ok(recording)
+    }
+
+    /// Whether a recording is of one of them.
+    pub fn has(&self, recording: &Recording) -> bool {
+        self.of(recording).is_some()
+    }
+
+    /// Where the files of a recording are found.
+    pub fn search_for(&self, recording: &Recording, search: BinarySearch) -> BinarySearch {
+        match self.of(recording) {
+            Some(files) => search.of_packed(files),
+            None => search,
+        }
+    }
+
+    /// The same for code of any of them, and of others.
+    pub fn search(&self, search: BinarySearch) -> BinarySearch {
+        let packed = self.0.borrow().iter().map(|(_, opened)| Arc::clone(&opened.files)).collect();
+        BinarySearch { packed, ..search }
+    }
+
+    fn of(&self, recording: &Recording) -> Option<Arc<PackedFiles>> {
+        let (_, metadata) = recording.file()?;
+        let identity = FileIdentity::of(metadata);
+        let opened = self.0.borrow();
+        opened.iter().find(|(known, _)| *known == identity).map(|(_, opened)| Arc::clone(&opened.files))
+    }
+}

@@ -1,0 +1,136 @@
+//! Which files go into an archive, and under which names.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+use analyzer::lines::Companions;
+use analyzer::recording::Module;
+use analyzer::{Binary, BinarySearch, BuildId};
+use anyhow::Context;
+use formats::archive::{Contents, Entry, Found, Module as PackedModule, RECORDING, ROOT};
+
+/// What goes into an archive.
+pub struct Plan {
+    /// What it says of itself.
+    pub contents: Contents,
+    /// The files, by their names in it: where they are, and their bytes. The recording is the first.
+    pub files: Vec<(String, PathBuf, u64)>,
+    /// How many programs and libraries there are.
+    pub binaries: usize,
+    /// How many files of debug information there are.
+    pub debug_files: usize,
+}
+
+/// Files by their names in the archive.
+#[derive(Default)]
+struct Names(BTreeMap<String, (PathBuf, u64)>);
+
+/// Looks for the files of modules.
+///
+/// # Errors
+/// The recording cannot be read.
+pub fn plan<'a>(
+    recording: &Path,
+    modules: impl Iterator<Item = &'a Module>,
+    search: &BinarySearch,
+) -> anyhow::Result<Plan> {
+    let bytes = fs::metadata(recording).with_context(|| recording.display().to_string())?.len();
+    let name = recording.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let mut names = Names::default();
+    let (mut binaries, mut debug_files) = (0, 0);
+    let mut packed = Vec::new();
+    for module in modules {
+        let (mut found, mut missing) = (None, None);
+        match search.open(module) {
+            Ok(binary) => {
+                let before = names.0.len();
+                match names.binary(module, &binary) {
+                    Some(of_module) => found = Some(of_module),
+                    None => missing = Some(format!("{} cannot be read", binary.file.display())),
+                }
+                let added = names.0.len() - before;
+                binaries += added.min(1);
+                debug_files += added.saturating_sub(1);
+            }
+            Err(why) => missing = Some(why.to_string()),
+        }
+        let build_id = module.build_id.as_ref().map(BuildId::to_string);
+        packed.push(PackedModule { path: module.path.clone(), build_id, found, missing });
+    }
+    let entry = |(name, (_, bytes)): (&String, &(PathBuf, u64))| Entry { name: name.clone(), bytes: *bytes };
+    let contents = Contents::new(Entry { name, bytes }, names.0.iter().map(entry).collect(), packed);
+    let mut files = vec![(RECORDING.to_owned(), recording.to_owned(), bytes)];
+    files.extend(names.0.into_iter().map(|(name, (place, bytes))| (name, place, bytes)));
+    Ok(Plan { contents, files, binaries, debug_files })
+}
+
+impl Names {
+    /// The file of a module, and what belongs to it. `None` if it cannot be read.
+    fn binary(&mut self, module: &Module, binary: &Binary) -> Option<Found> {
+        let recorded = module.path.strip_suffix(" (deleted)").unwrap_or(&module.path);
+        let build_id = binary.image.build_id();
+        let by_path = below(Path::new(ROOT), Path::new(recorded)).filter(|name| self.is_free(name, &binary.place));
+        // Two builds of one path: the second is found by its build id.
+        let name = by_path.or_else(|| self.other_name(&binary.place, build_id, ""))?;
+        let name = self.add(name, &binary.place)?;
+        let debug_file = binary.debug_file.as_ref().filter(|debug_file| debug_file.path != binary.place);
+        let debug_file = debug_file.and_then(|debug_file| {
+            // One that is named by a link needs no build id.
+            let id = debug_file.image.build_id();
+            let name = self.other_name(&debug_file.path, id, ".debug")?;
+            self.add(name, &debug_file.path)
+        });
+        let Companions { alternate, package, parts } = Companions::of(binary);
+        if let Some(alternate) = alternate {
+            let name = self.other_name(&alternate.path, alternate.image.alternate_id().as_ref(), ".debug");
+            name.and_then(|name| self.add(name, &alternate.path));
+        }
+        if let Some(package) = package {
+            self.add(format!("{name}.dwp"), &package);
+        }
+        for (recorded, place) in parts {
+            let beside = || Some(Path::new(&name).parent()?.join(recorded.file_name()?).to_str()?.to_owned());
+            let part = if recorded.is_absolute() { below(Path::new(ROOT), &recorded) } else { beside() };
+            part.and_then(|part| self.add(part, &place));
+        }
+        let file = binary.file.to_str()?.to_owned();
+        Some(Found { file, name, debug_file, other_build: binary.other_build.clone() })
+    }
+
+    fn is_free(&self, name: &str, place: &Path) -> bool {
+        self.0.get(name).is_none_or(|(known, _)| known == place)
+    }
+
+    /// The name by build id, as distributions have it; or one that no file has.
+    fn other_name(&self, place: &Path, build_id: Option<&BuildId>, suffix: &str) -> Option<String> {
+        let by_id = build_id.map(|id| {
+            let digits = id.to_string();
+            let (folder, rest) = digits.split_at_checked(2).unwrap_or((&digits, ""));
+            format!("{ROOT}/usr/lib/debug/.build-id/{folder}/{rest}{suffix}")
+        });
+        let file = place.file_name()?.to_str()?;
+        let numbered = (1..).map(|number| format!("{ROOT}/others/{number}/{file}"));
+        by_id.into_iter().chain(numbered).find(|name| self.is_free(name, place))
+    }
+
+    /// Adds a file if it can be read, and its name is free. What is its own is there already.
+    fn add(&mut self, name: String, place: &Path) -> Option<String> {
+        let bytes = fs::metadata(place).ok().filter(|metadata| metadata.is_file())?.len();
+        if !self.is_free(&name, place) {
+            return None;
+        }
+        self.0.insert(name.clone(), (place.to_owned(), bytes));
+        Some(name)
+    }
+}
+
+/// The name of a path below a folder, without ways out of it.
+fn below(folder: &Path, path: &Path) -> Option<String> {
+    let parts = path.components().filter_map(|part| match part {
+        Component::Normal(part) => Some(part),
+        _ => None,
+    });
+    let name = parts.fold(folder.to_owned(), |name, part| name.join(part));
+    (name != folder).then(|| name.to_str().map(str::to_owned))?
+}

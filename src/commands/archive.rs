@@ -1,0 +1,106 @@
+//! `hbbp archive`: a recording and the files of its programs, for another machine.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use analyzer::counting::{Detail, GroupBy};
+use analyzer::recording::{Module, ModuleKind, Subset};
+use analyzer::{Analysis, FileIdentity, Options, analyze};
+use anyhow::bail;
+use model::Rules;
+
+use crate::archive::{is_archive, plan, write};
+use crate::input::{BinaryArgs, DEFAULT_RECORDING, Reader, Reads, is_standard_input, open_recording};
+use crate::output::{count, write_to, written_to};
+use crate::progress::Progress;
+
+/// Pack a recording and the programs that it is of into one file for other machines
+///
+/// Every command reads it like a recording, and its reports are the same. Programs and libraries that samples or branches hit are packed,
+/// with their separate debug files. It is a tar, compressed by zstd, that `tar xf` unpacks, too.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Recording to pack [default: hbbp.data]
+    #[arg(value_name = "FILE")]
+    recording: Option<PathBuf>,
+
+    /// File to write; `-` for standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+
+    /// Pack all programs and libraries that were mapped, also those that nothing hit
+    #[arg(long)]
+    all: bool,
+
+    #[command(flatten)]
+    binaries: BinaryArgs,
+}
+
+const READER: Reader = Reader { name: "hbbp archive", reads: Reads::Recordings, records: false };
+
+const EXAMPLES: &str = "\
+Examples:
+  hbbp archive run.data -o run.tar.zst    on the machine where it was recorded
+  hbbp annotate run.tar.zst               on any other
+  hbbp diff monday.tar.zst tuesday.tar.zst
+  tar xf run.tar.zst && hbbp mix recording.data --symfs root";
+
+/// Looks for the files, and packs them.
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let file = args.recording.as_deref().unwrap_or(Path::new(DEFAULT_RECORDING));
+    if is_standard_input(file) {
+        bail!("{} packs files: write the recording to one first", READER.name);
+    }
+    if file.is_file() && is_archive(file) {
+        bail!("{} is an archive already", file.display());
+    }
+    let recording = open_recording(file, &READER)?;
+    let identity = |file: &Path| file.metadata().ok().map(|metadata| FileIdentity::of(&metadata));
+    if identity(&args.output) == identity(file) {
+        bail!("{} is the recording itself: name another file to write", args.output.display());
+    }
+    let search = args.binaries.search();
+    let progress = Progress::new();
+    let options = Options {
+        search: search.clone(),
+        subset: Subset::Whole,
+        group_by: GroupBy::default(),
+        detail: Detail::Calls,
+        core: None,
+        threads: std::thread::available_parallelism().map_or(1, usize::from),
+        rules: &Rules::default(),
+    };
+    let analysis = analyze(&recording, &options, &|step| progress.step(step))?;
+    let search = search.among(analysis.modules.iter().map(|(_, module)| module));
+    let plan = plan(file, modules(&analysis, args.all).into_iter(), &search)?;
+    let show = |done, all| progress.show("packing", done, all);
+    write_to(Some(&args.output), |out| write(&plan, out, &show))?;
+    drop(progress);
+    for module in &plan.contents.modules {
+        if let Some(why) = &module.missing {
+            say!("{} is not in it: {why}", module.path);
+        }
+    }
+    say!(
+        "{}, {} programs and libraries, {} files of debug information: {} bytes, written to {}",
+        plan.contents.recording.name,
+        plan.binaries,
+        plan.debug_files,
+        count(plan.contents.bytes() as f64),
+        written_to(&args.output)
+    );
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The modules whose files reports read: those that were hit; and of LBR call stacks, those that only called. The recording has the code of
+/// some itself.
+fn modules(analysis: &Analysis, all: bool) -> Vec<&Module> {
+    let may_have_file = |kind| matches!(kind, ModuleKind::File | ModuleKind::Kernel | ModuleKind::KernelModule);
+    let is_file = |module: &&Module| may_have_file(module.kind) && module.code.is_none();
+    if all || analysis.calls.as_ref().is_some_and(|calls| calls.events.is_some()) {
+        return analysis.modules.iter().map(|(_, module)| module).filter(is_file).collect();
+    }
+    let hit = analysis.counted.iter().map(|module| analysis.modules.get(module.counts.module));
+    hit.filter(is_file).collect()
+}
