@@ -269,9 +269,9 @@ impl<'a> Session<'a> {
         let kernel_wanted = self.choice.events.iter().any(|event| event.levels != Levels::User);
         let Recorder { writer, tally, .. } = &mut self.recorder;
         if kernel_wanted && !synthesize::kernel(writer, &self.machine.kernel.release)? {
-            self.choice
-                .degradations
-                .push("kernel samples cannot be resolved: kernel.kptr_restrict hides where the kernel is".to_owned());
+            self.choice.degradations.push(
+                "kernel samples are of no named function: kernel.kptr_restrict hides where the kernel is".to_owned(),
+            );
         }
         let pids = match &self.request.target {
             Target::Command => Vec::new(),
