@@ -46,7 +46,7 @@ pub struct BinaryArgs {
     symfs: Option<PathBuf>,
 
     /// Read this binary instead of the recorded one; it is matched by build id or name, or stands for RECORDED (a path or name), even if
-    /// that was another build
+    /// that was another build; the kernel's file must be of the recorded build
     #[arg(long = "binary", value_name = "[RECORDED=]FILE")]
     binaries: Vec<String>,
 }

@@ -330,3 +330,16 @@ fn it_is_kept_with_the_analysis() {
         assert_eq!(rows(&again), rows(&made));
     }
 }
+
+#[test]
+fn an_archive_has_the_kernels_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(recorder) = recorder(folder.path(), b"[kernel.kallsyms]_text") else { return };
+    let Some(vmlinux) = vmlinux(folder.path(), "vmlinux", BUILD_ID) else { return };
+    let file = write(folder.path(), recorder, Some(BUILD_ID));
+    let archive = folder.path().join("run.tar.zst");
+    let archive = archive.to_str().unwrap();
+    support::stdout(&["archive", &file, "--binary", vmlinux.to_str().unwrap(), "-o", archive]);
+    std::fs::remove_file(&vmlinux).unwrap();
+    assert_eq!(rows(archive, KEYS, &[]), counted());
+}

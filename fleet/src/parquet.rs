@@ -15,12 +15,17 @@ use crate::output::Output;
 
 /// Write a table in CSV, from standard input, as Parquet
 ///
-/// The first line names the columns. Those with nothing but numbers are numbers (DOUBLE), all others texts; what is empty is NULL.
+/// The first line names the columns. Those with nothing but numbers, or with nothing, are numbers (DOUBLE), all others texts; what is empty is
+/// NULL.
 #[derive(clap::Args)]
 pub struct Args {
     /// File to write [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+
+    /// Columns that are texts even if there are only numbers in them
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
+    text: Vec<String>,
 }
 
 /// Writes the table.
@@ -32,14 +37,14 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     std::io::copy(&mut std::io::stdin().lock(), &mut csv).context("standard input")?;
     let output = Output::begin(args.output.as_deref())?;
     let mut out = BufWriter::new(output.writer()?);
-    write(csv, &mut out)?;
+    write(csv, &args.text, &mut out)?;
     out.flush()?;
     output.finish()
 }
 
-fn write(mut csv: File, out: &mut (dyn Write + Send)) -> anyhow::Result<()> {
+fn write(mut csv: File, texts: &[String], out: &mut (dyn Write + Send)) -> anyhow::Result<()> {
     csv.rewind()?;
-    let schema = Arc::new(schema(&csv)?);
+    let schema = Arc::new(schema(&csv, texts)?);
     csv.rewind()?;
     let rows = ReaderBuilder::new(Arc::clone(&schema)).with_header(true).build(BufReader::new(csv))?;
     let mut writer = ArrowWriter::try_new(out, schema, None)?;
@@ -51,10 +56,11 @@ fn write(mut csv: File, out: &mut (dyn Write + Send)) -> anyhow::Result<()> {
 }
 
 /// Names and types of the columns.
-fn schema(csv: impl Read) -> anyhow::Result<Schema> {
+fn schema(csv: impl Read, texts: &[String]) -> anyhow::Result<Schema> {
     let (found, _) = Format::default().with_header(true).infer_schema(csv, None).context("standard input is no CSV")?;
     let column = |field: &Arc<Field>| {
-        let is_number = matches!(field.data_type(), DataType::Int64 | DataType::Float64);
+        let is_number = matches!(field.data_type(), DataType::Int64 | DataType::Float64 | DataType::Null);
+        let is_number = is_number && !texts.contains(field.name());
         let kind = if is_number { DataType::Float64 } else { DataType::Utf8 };
         Field::new(field.name(), kind, true)
     };

@@ -169,7 +169,7 @@ fn print(args: &Args, filters: Vec<Filter>, input: &Input<'_>) -> anyhow::Result
     if is_read_at_once {
         return page(|out| table::print(&report, &mut texts, out));
     }
-    args.report.output.write(|out| match args.report.output.format {
+    args.report.output.write(&[], |out| match args.report.output.format {
         Format::Table | Format::Markdown => table::print(&report, &mut texts, out),
         Format::Csv | Format::Parquet => csv::print(&report, out),
         Format::Json => json::print(&report, out),

@@ -43,8 +43,7 @@ const EXAMPLES: &str = "\
 Examples:
   hbbp archive run.data -o run.tar.zst    on the machine where it was recorded
   hbbp annotate run.tar.zst               on any other
-  hbbp diff monday.tar.zst tuesday.tar.zst
-  tar xf run.tar.zst && hbbp mix recording.data --symfs root";
+  hbbp diff monday.tar.zst tuesday.tar.zst";
 
 /// Looks for the files, and packs them.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {

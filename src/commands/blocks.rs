@@ -116,7 +116,7 @@ fn print(args: &Args, filters: Vec<Filter>, input: &Input<'_>) -> anyhow::Result
     let precision = Precision::of(&analysis, rows.iter().map(|row| (row.executed() / instructions, row.share)));
     let head = args.report.head(&analysis, precision);
     let left_out = keep_largest(&mut rows, args.report.rows(), args.report.output.format.is_for_people());
-    args.report.output.write(|out| match args.report.output.format {
+    args.report.output.write(&[], |out| match args.report.output.format {
         Format::Table | Format::Markdown => {
             table(&analysis, &head, &rows, left_out, (args.report.output.layout(), args.report.output.colours()), out)
         }

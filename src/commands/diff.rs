@@ -19,7 +19,7 @@ use anyhow::bail;
 
 use crate::commands::filtering::FilterArgs;
 use crate::commands::mix::query::key;
-use crate::commands::mix::{keys, unmatched, without_source};
+use crate::commands::mix::{keys, titles, unmatched, without_source};
 use crate::input::{AnalysisArgs, Asked, Reader, Reads, is_recording};
 use crate::output::profile::sampled_only;
 use crate::output::{Colours, Format, Layout, OutputArgs};
@@ -295,7 +295,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
     }
     report.limits = kept;
-    args.output.write(|out| match args.output.format {
+    let keys = query.as_ref().map(|query| titles(&query.rows)).unwrap_or_default();
+    args.output.write(&keys, |out| match args.output.format {
         Format::Table | Format::Markdown => table::print(&report, out),
         Format::Csv | Format::Parquet => csv::print(&report, out),
         Format::Json => json::print(&report, out),

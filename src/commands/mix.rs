@@ -174,11 +174,16 @@ fn print(args: &Args, query: &Query, input: &Input<'_>) -> anyhow::Result<()> {
         colours: args.report.output.colours(),
     };
     report.check_order(&args.sort)?;
-    args.report.output.write(|out| match args.report.output.format {
+    args.report.output.write(&titles(&query.rows), |out| match args.report.output.format {
         Format::Table | Format::Markdown => table::print(&report, out),
         Format::Csv | Format::Parquet => csv::print(&report, out),
         Format::Json => json::print(&report, out),
     })
+}
+
+/// Keys as they are written.
+pub(super) fn titles(keys: &[Key]) -> Vec<String> {
+    keys.iter().map(Key::to_string).collect()
 }
 
 /// How right the largest rows are.

@@ -139,7 +139,7 @@ fn print(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
         top: args.output.format.rows_of_lists(args.top),
         layout: args.output.layout(),
     };
-    args.output.write(|out| match args.output.format {
+    args.output.write(&[], |out| match args.output.format {
         Format::Table | Format::Markdown => table::print(&report, out),
         Format::Csv | Format::Parquet => csv::print(&report, out),
         Format::Json => json::print(&report, out),

@@ -130,7 +130,7 @@ fn compare(args: &Args, input: &Input<'_>, read: Option<Truth>) -> anyhow::Resul
     if let Some(file) = &args.plot {
         write_to(Some(file), |out| Ok(out.write_all(plot::svg(&validation).as_bytes())?))?;
     }
-    args.output.write(|out| match args.output.format {
+    args.output.write(&[], |out| match args.output.format {
         Format::Table | Format::Markdown => table::print(&report, out),
         Format::Csv | Format::Parquet => csv::print(&report, out),
         Format::Json => json::print(&report, out),

@@ -102,7 +102,7 @@ fn print(args: &Args, filters: Vec<Filter>, input: &Input<'_>) -> anyhow::Result
         layout: args.report.output.layout(),
         colours: args.report.output.colours(),
     };
-    args.report.output.write(|out| match args.report.output.format {
+    args.report.output.write(&[], |out| match args.report.output.format {
         Format::Table | Format::Markdown => table::print(&report, out),
         Format::Csv | Format::Parquet => csv::print(&report, out),
         Format::Json => json::print(&report, out),

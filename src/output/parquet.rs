@@ -1,5 +1,6 @@
 //! Rows as Parquet: `hbbp-fleet` makes them of CSV, so that its libraries are there for those who want them.
 
+use std::ffi::OsString;
 use std::io::{BufWriter, ErrorKind, IsTerminal, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -8,6 +9,29 @@ use anyhow::{Context, bail};
 use collector::is_standard_output;
 
 use crate::fleet::{NOT_INSTALLED, program};
+
+/// Columns of reports that are texts, whatever is in them. Those of pivots have the names of their keys.
+const TEXTS: &[&str] = &[
+    "module",
+    "function",
+    "block",
+    "loop",
+    "header",
+    "start",
+    "end",
+    "address",
+    "instruction",
+    "target",
+    "path",
+    "file",
+    "inlined",
+    "trip_histogram",
+    "kind",
+    "name",
+    "packing",
+    "names_before",
+    "names_after",
+];
 
 /// Whether Parquet can be written there.
 ///
@@ -21,16 +45,18 @@ pub fn check(file: Option<&Path>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Calls `print` with what takes CSV, and writes its rows to the file, or to standard output.
-pub fn write(file: Option<&Path>, print: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>) -> anyhow::Result<()> {
-    let mut fleet = match file.filter(|path| !is_standard_output(path)) {
-        Some(file) => {
-            let mut words = vec!["parquet".as_ref(), "-o".as_ref()];
-            words.push(file.as_os_str());
-            start(&words, Stdio::inherit())?
-        }
-        None => start(&["parquet"], Stdio::inherit())?,
-    };
+/// Calls `print` with what takes CSV, and writes its rows to the file, or to standard output. `keys`: columns that are texts, too.
+pub fn write(
+    file: Option<&Path>,
+    keys: &[String],
+    print: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let texts: Vec<&str> = TEXTS.iter().copied().chain(keys.iter().map(String::as_str)).collect();
+    let mut words: Vec<OsString> = vec!["parquet".into(), "--text".into(), texts.join(",").into()];
+    if let Some(file) = file.filter(|path| !is_standard_output(path)) {
+        words.extend(["-o".into(), file.into()]);
+    }
+    let mut fleet = start(&words, Stdio::inherit())?;
     let rows = fleet.stdin.take().context("hbbp-fleet has no standard input")?;
     let mut out = BufWriter::new(rows);
     let printed = print(&mut out).and_then(|()| Ok(out.flush()?));
@@ -40,10 +66,12 @@ pub fn write(file: Option<&Path>, print: impl FnOnce(&mut dyn Write) -> anyhow::
     }
     drop(out);
     let status = fleet.wait()?;
-    match printed {
-        // It has said why.
-        _ if !status.success() && status.code().is_some() => bail!("hbbp-fleet could not write the table"),
-        printed => printed,
+    match (printed, status.code()) {
+        (Ok(()), Some(0)) => Ok(()),
+        (Err(why), None | Some(0)) => Err(why),
+        // It has said why; that it takes no more is what follows from it.
+        (_, Some(_)) => bail!("hbbp-fleet could not write the table"),
+        (Ok(()), None) => bail!("hbbp-fleet could not write the table: it was killed ({status})"),
     }
 }
 

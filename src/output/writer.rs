@@ -64,13 +64,17 @@ impl OutputArgs {
         if self.format == Format::Parquet { parquet::check(self.file.as_deref()) } else { Ok(()) }
     }
 
-    /// Calls `print` with where the output goes. What is to be Parquet takes CSV.
+    /// Calls `print` with where the output goes. What is to be Parquet takes CSV; `keys` are those that name columns of a pivot.
     ///
     /// # Errors
     /// It cannot be written.
-    pub fn write(&self, print: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>) -> anyhow::Result<()> {
+    pub fn write(
+        &self,
+        keys: &[String],
+        print: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
         match self.format {
-            Format::Parquet => parquet::write(self.file.as_deref(), print),
+            Format::Parquet => parquet::write(self.file.as_deref(), keys, print),
             _ => write_to(self.file.as_deref(), print),
         }
     }

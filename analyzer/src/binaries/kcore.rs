@@ -22,7 +22,7 @@ pub(super) fn kernel_of(file: &Path, core: &Image, place: &KernelPlace) -> Resul
     let symbols = symbols(&file.with_file_name("kallsyms"))?;
     // The file has no build id: that its kernel was at the same place tells that it is the recorded one.
     let symbol = place.symbol.as_deref().unwrap_or("_text");
-    match symbols.iter().find(|(_, name)| name == symbol).map(|(there, _)| *there) {
+    match symbols.iter().find(|(_, _, name)| name == symbol).map(|(there, ..)| *there) {
         Some(there) if there == place.address.0 => {}
         Some(there) => {
             let (file, linked, recorded) = (file.to_owned(), Svma(there), place.address);
@@ -35,21 +35,44 @@ pub(super) fn kernel_of(file: &Path, core: &Image, place: &KernelPlace) -> Resul
     let (mut runs, mut left): (Vec<(u64, Vec<u8>)>, u64) = (Vec::new(), MOST);
     for segment in segments {
         left = left.checked_sub(segment.size).ok_or_else(|| Refused::TooMuchCode(file.to_owned()))?;
-        let bytes = core.bytes_at(segment.start, segment.size).unwrap_or_default();
+        let Some(bytes) = core.bytes_at(segment.start, segment.size) else {
+            return Err(Refused::CutOff(file.to_owned()));
+        };
         runs.push((segment.start.0, bytes.to_vec()));
     }
-    let ends = symbols.iter().skip(1).map(|(start, _)| *start).chain([MODULES]);
+    let ends = symbols.iter().skip(1).map(|(start, ..)| *start).chain([MODULES]);
     let functions: Vec<MadeFunction<'_>> = symbols
         .iter()
         .zip(ends)
-        .filter(|((start, _), end)| end > start)
-        .map(|((start, name), end)| (*start, end - start, Cow::Borrowed(name.as_bytes())))
+        .filter(|((start, kind, _), end)| end > start && *kind > Kind::Data)
+        .map(|((start, _, name), end)| (*start, end - start, Cow::Borrowed(name.as_bytes())))
         .collect();
     Image::parse(made_elf(&runs, &functions).0).map_err(Refused::Unreadable)
 }
 
+/// What a symbol is: of several at one address the last kind has the name.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Data,
+    /// A mark of the linker, such as `_text`.
+    Mark,
+    Local,
+    Global,
+}
+
+impl Kind {
+    fn of(letter: &str, name: &str) -> Self {
+        match letter {
+            _ if matches!(name, "_text" | "_stext" | "_sinittext") => Self::Mark,
+            "T" => Self::Global,
+            "t" | "w" | "W" => Self::Local,
+            _ => Self::Data,
+        }
+    }
+}
+
 /// The symbols of the kernel's image, by address; of several at one address the last one ends where the next one begins.
-fn symbols(path: &Path) -> Result<Vec<(u64, String)>, Refused> {
+fn symbols(path: &Path) -> Result<Vec<(u64, Kind, String)>, Refused> {
     let unreadable = |source| Refused::Unreadable(crate::code::ImageError::Read { path: path.to_owned(), source });
     let lines = BufReader::new(File::open(path).map_err(unreadable)?.take(MOST_NAMES)).split(b'\n');
     let mut symbols = Vec::new();
@@ -57,10 +80,10 @@ fn symbols(path: &Path) -> Result<Vec<(u64, String)>, Refused> {
         let line = line.map_err(unreadable)?;
         let text = String::from_utf8_lossy(&line);
         let mut fields = text.split_ascii_whitespace();
-        let (Some(address), Some(_), Some(name)) = (fields.next(), fields.next(), fields.next()) else { continue };
+        let (Some(address), Some(kind), Some(name)) = (fields.next(), fields.next(), fields.next()) else { continue };
         let address = u64::from_str_radix(address, 16).ok();
         if let Some(address) = address.filter(|address| (KERNEL_HALF..MODULES).contains(address)) {
-            symbols.push((address, name.to_owned()));
+            symbols.push((address, Kind::of(kind, name), name.to_owned()));
         }
     }
     symbols.sort();

@@ -29,10 +29,10 @@ impl BinarySearch {
         if files.is_empty() {
             files = self.usual_places(module).into_iter().filter(|file| file.is_file()).collect();
         }
+        let place = module.kernel.as_ref().ok_or(NoCode::KernelHidden)?;
         if files.is_empty() {
             return Err(NoCode::NoKernel);
         }
-        let place = module.kernel.as_ref().ok_or(NoCode::KernelHidden)?;
         let mut refused = Vec::new();
         for file in files {
             match self.open_vmlinux(file, module, place) {
@@ -116,7 +116,7 @@ fn first_code(image: &Image) -> Svma {
     image.segments().iter().find(|segment| segment.executable).map_or(Svma(0), |segment| segment.start)
 }
 
-/// Where the code of a kernel's file was while it ran.
+/// Where the code of a kernel's file was while it ran. The first mapping is for what the file does not have: it is the kernel's, and unread.
 pub(crate) fn kernel_mappings(binary: &Binary, module: ModuleId) -> Vec<Mapping> {
     let code = binary.image.segments().iter().filter(|segment| segment.executable);
     let mapping = |segment: &crate::code::Segment| {
@@ -125,7 +125,8 @@ pub(crate) fn kernel_mappings(binary: &Binary, module: ModuleId) -> Vec<Mapping>
         let size = segment.size.min(MODULES.saturating_sub(start));
         in_image.then(|| Mapping::new(Avma(start), size, segment.file_offset, module))?
     };
-    code.filter_map(mapping).collect()
+    let all = Mapping::new(Avma(KERNEL_HALF), MODULES - KERNEL_HALF, KERNEL_HALF, module);
+    all.into_iter().chain(code.filter_map(mapping)).collect()
 }
 
 /// Whether a recorded name as the user gives it is the kernel's: `[kernel.kallsyms]`, or as in mappings `[kernel.kallsyms]_text`.

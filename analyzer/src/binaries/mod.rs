@@ -141,8 +141,16 @@ impl BinarySearch {
     pub fn open(&self, module: &Module) -> Result<Binary, NoCode> {
         // What was patched is in the recording alone, so a file takes its place only if it is asked for.
         let instead = module.kind == ModuleKind::Kernel && self.is_given_for(module);
-        if let Some(Ok(image)) = module.recorded_image().filter(|_| !instead) {
-            return Ok(Binary { is_recorded: true, ..self.binary(PathBuf::from(&module.path), image) });
+        if let Some(Ok(image)) = module.recorded_image() {
+            let recorded = Binary { is_recorded: true, ..self.binary(PathBuf::from(&module.path), image) };
+            return Ok(match instead.then(|| self.open_kernel(module)) {
+                None => recorded,
+                Some(Ok(file)) => file,
+                Some(Err(why)) => {
+                    let other_build = Some(format!("{why}: its code is taken from the recording"));
+                    Binary { other_build, ..recorded }
+                }
+            });
         }
         match module.kind {
             ModuleKind::File | ModuleKind::KernelModule => {}

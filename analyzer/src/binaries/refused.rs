@@ -59,6 +59,9 @@ pub enum Refused {
     /// It is a core file with more code than a kernel has.
     #[error("{} has more than 256 MiB of kernel code: only copies of `perf record --kcore` are read", .0.display())]
     TooMuchCode(PathBuf),
+    /// It is a core file that ends before its code does.
+    #[error("{} is cut off: it has less code than it says", .0.display())]
+    CutOff(PathBuf),
     /// It is a kernel whose code was not where the recorded kernel's was.
     #[error("{} is another kernel: its code begins at {linked}, that of the recorded one at {recorded}", file.display())]
     OtherAddresses {

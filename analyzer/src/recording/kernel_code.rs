@@ -18,6 +18,11 @@ use crate::recording::{AddressSpace, KERNEL, KERNEL_PID, Mapping, ModuleId, Modu
 
 /// Where the kernel's half of all addresses begins.
 const KERNEL_HALF: u64 = 1 << 63;
+/// Where modules begin on x86-64, and what else is made while the kernel runs.
+const MODULES: u64 = 0xffff_ffff_c000_0000;
+/// The name of code that the kernel has made.
+const MADE: &str = "[kernel.jit]";
+const PAGE: u64 = 4096;
 
 /// What records say of it.
 #[derive(Debug, Default)]
@@ -44,21 +49,18 @@ impl KernelCode {
         }
     }
 
-    /// Gives the kernel's modules their code. `names`: of functions, by address, with their ends. Returns what is mapped where.
+    /// Gives the kernel's modules their code. `names`: of functions, by address, with their ends. Returns what is mapped where, and how many
+    /// pieces are left out.
     pub fn finish(
         mut self,
         modules: &mut ModuleTable,
         events: &[(u64, TaskEvent)],
         names: &BTreeMap<u64, (u64, &[u8])>,
-    ) -> Vec<(u64, TaskEvent)> {
-        if self.pieces.is_empty() {
-            return Vec::new();
-        }
+    ) -> (Vec<(u64, TaskEvent)>, u64) {
         let space = mapped(events);
-        let kernel = modules.intern(KERNEL.as_bytes(), None);
         self.pieces.sort_unstable();
         let mut copied: BTreeMap<ModuleId, Copied> = BTreeMap::new();
-        let mut known_to = 0;
+        let (mut known_to, mut left_out) = (0, 0);
         for (at, first, length) in self.pieces {
             // Of pieces that overlap the first one holds.
             let again = known_to.max(at) - at;
@@ -69,22 +71,37 @@ impl KernelCode {
             }
             let at = at + again;
             known_to = at + bytes.len() as u64;
-            let mapping = space.find(Avma(at));
-            let module = mapping.map_or(kernel, |mapping| mapping.module);
-            let base = match mapping {
-                Some(mapping) if modules.get(module).kind == ModuleKind::KernelModule => {
-                    mapping.start.0.wrapping_sub(mapping.pgoff)
+            // Of functions that are one after the other the second may be another module's.
+            for (at, bytes) in pages(at, bytes) {
+                let mapping = space.find(Avma(at));
+                let module = mapping.map_or_else(|| without_mapping(at, modules), |mapping| mapping.module);
+                let base = match (modules.get(module).kind, mapping) {
+                    (ModuleKind::KernelModule, Some(mapping)) => mapping.start.0.wrapping_sub(mapping.pgoff),
+                    (ModuleKind::Kernel | ModuleKind::KernelModule, _) => 0,
+                    _ => {
+                        left_out += 1;
+                        continue;
+                    }
+                };
+                let Copied { runs, base } = copied.entry(module).or_insert(Copied { runs: Vec::new(), base });
+                let at = at.wrapping_sub(*base);
+                if at.checked_add(bytes.len() as u64).is_none() {
+                    left_out += 1;
+                    continue;
                 }
-                _ => 0,
-            };
-            let Copied { runs, base } = copied.entry(module).or_insert(Copied { runs: Vec::new(), base });
-            let at = at.wrapping_sub(*base);
-            match runs.last_mut() {
-                Some((start, run)) if *start + run.len() as u64 == at => run.extend(bytes),
-                _ => runs.push((at, bytes.to_vec())),
+                match runs.last_mut() {
+                    Some((start, run)) if *start + run.len() as u64 == at => run.extend(bytes),
+                    _ => runs.push((at, bytes.to_vec())),
+                }
             }
         }
-        copied.into_iter().flat_map(|(module, copied)| copied.finish(module, modules, names)).collect()
+        let mut events = Vec::new();
+        for (module, copied) in copied {
+            let (mapped, without_room) = copied.finish(module, modules, names);
+            events.extend(mapped);
+            left_out += without_room;
+        }
+        (events, left_out)
     }
 }
 
@@ -94,7 +111,7 @@ impl Copied {
         module: ModuleId,
         modules: &mut ModuleTable,
         names: &BTreeMap<u64, (u64, &[u8])>,
-    ) -> Vec<(u64, TaskEvent)> {
+    ) -> (Vec<(u64, TaskEvent)>, u64) {
         let Self { mut runs, base } = self;
         // Where a module was loaded twice, addresses may go back.
         runs.sort_unstable_by_key(|(start, _)| *start);
@@ -108,18 +125,39 @@ impl Copied {
         for (start, bytes) in &runs {
             let first = start.wrapping_add(base);
             let after = first.saturating_add(bytes.len() as u64);
-            for (at, (end, name)) in names.range(first..after) {
+            // Of a long one only the pages are there that were hit.
+            let before = names.range(..first).next_back().filter(|(_, (end, _))| *end > first);
+            for (at, (end, name)) in before.into_iter().chain(names.range(first..after)) {
+                let at = first.max(*at);
                 functions.push((at.wrapping_sub(base), end - at, Cow::Borrowed(name)));
             }
         }
         let (file, offsets) = made_elf(&runs, &functions);
         modules.set_code(module, file);
+        let without_room = runs.len() - offsets.len();
         let mapping = |((start, bytes), offset): (&(u64, Vec<u8>), u64)| {
             let mapping = Mapping::new(Avma(start.wrapping_add(base)), bytes.len() as u64, offset, module)?;
             Some((u64::MAX, TaskEvent::Map { pid: KERNEL_PID, mapping }))
         };
-        runs.iter().zip(offsets).filter_map(mapping).collect()
+        (runs.iter().zip(offsets).filter_map(mapping).collect(), without_room as u64)
     }
+}
+
+/// The module of code that nothing is mapped at: the kernel's image below its modules, and above what the kernel has made, BPF programs and trampolines.
+fn without_mapping(at: u64, modules: &mut ModuleTable) -> ModuleId {
+    modules.intern(if at < MODULES { KERNEL } else { MADE }.as_bytes(), None)
+}
+
+/// Bytes by page: nothing smaller is mapped.
+fn pages(at: u64, bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
+    let (mut at, mut rest) = (at, bytes);
+    std::iter::from_fn(move || {
+        let (page, after) = rest.split_at(rest.len().min((PAGE - at % PAGE) as usize));
+        let found = (at, page);
+        // The last one may end with the last address.
+        (at, rest) = (at.wrapping_add(page.len() as u64), after);
+        (!page.is_empty()).then_some(found)
+    })
 }
 
 /// Where the kernel and its modules are in the end.
@@ -180,7 +218,7 @@ mod tests {
             (MODULE + 0x200, (MODULE + 0x210, b"ext4_file_read_iter")),
         ]
         .into();
-        let made = code.finish(&mut modules, &events, &names);
+        let (made, _) = code.finish(&mut modules, &events, &names);
         events.extend(made);
         let at = |at| code_at(&modules, &events, at);
         assert_eq!(at(TEXT + 0x10f), Some((TEXT + 0x10f, "one".into(), 1)));
@@ -197,10 +235,41 @@ mod tests {
         for (at, bytes) in [(0x40_1000, &[1; 8][..]), (u64::MAX - 3, &[1; 8]), (TEXT, &[])] {
             code.add(at, bytes);
         }
-        assert!(code.finish(&mut modules, &[], &BTreeMap::new()).is_empty());
+        assert!(code.finish(&mut modules, &[], &BTreeMap::new()).0.is_empty());
         assert_eq!(modules.iter().len(), 0);
         let mut code = KernelCode::default();
         code.add(u64::MAX - 8, &[1; 8]);
-        assert_eq!(code.finish(&mut modules, &[], &BTreeMap::new()).len(), 1, "without a mapping it is the kernel's");
+        code.add(TEXT, &[1; 8]);
+        assert_eq!(code.finish(&mut modules, &[], &BTreeMap::new()).0.len(), 2);
+        let names: Vec<&str> = modules.iter().map(|(_, module)| module.path.as_str()).collect();
+        assert_eq!(names, [KERNEL, MADE], "without a mapping it is the kernel's, or made by it");
+    }
+
+    #[test]
+    fn mappings_that_cannot_be_are_counted() {
+        let mut modules = ModuleTable::default();
+        let again = MODULE + 0x1f_f000;
+        let absurd = [("/m.ko", MODULE, 0xffff_ffff_ffe0_0000), ("/m.ko", again, 0), ("/usr/bin/program", TEXT, 0)];
+        let events = absurd.map(|(name, start, pgoff)| map(&mut modules, name, start, pgoff));
+        let mut code = KernelCode::default();
+        [MODULE, again, TEXT].iter().for_each(|at| code.add(*at, &[1; PAGE as usize]));
+        let (made, left_out) = code.finish(&mut modules, &events, &BTreeMap::new());
+        assert_eq!((made.len(), left_out), (1, 2), "a page past the last address, and a program's file");
+    }
+
+    #[test]
+    fn functions_of_two_modules_that_touch_are_told_apart_and_pages_have_the_name_of_their_function() {
+        let mut modules = ModuleTable::default();
+        let mut events = vec![map(&mut modules, "/a.ko", MODULE, 0), map(&mut modules, "/b.ko", MODULE + 0x10_0000, 0)];
+        let (last, first) = (MODULE + 0x10_0000 - 8, MODULE + 0x10_0000);
+        let mut code = KernelCode::default();
+        code.add(last, &[7; 16]);
+        let names: BTreeMap<u64, (u64, &[u8])> =
+            [(MODULE, (first, &b"long"[..])), (first, (first + 8, b"other"))].into();
+        let (made, _) = code.finish(&mut modules, &events, &names);
+        events.extend(made);
+        let at = |at| code_at(&modules, &events, at).map(|(svma, name, _)| (svma, name));
+        assert_eq!(at(last + 2), Some((0xf_fffa, "long".into())));
+        assert_eq!(at(first + 2), Some((2, "other".into())));
     }
 }

@@ -91,7 +91,7 @@ impl MadeCodes {
         }
         self.pieces.sort_by_key(|piece| (piece.pid, piece.time));
         let names = newest(self.names.get(&KERNEL_PID).map_or(&[][..], Vec::as_slice));
-        let (mut made, mut left_out) = (self.kernel.finish(modules, events, &names), 0);
+        let (mut made, mut left_out) = self.kernel.finish(modules, events, &names);
         let mut room = MOST_PAGES;
         for pieces in self.pieces.chunk_by(|one, next| one.pid == next.pid) {
             let Some(pid) = pieces.first().map(|piece| piece.pid) else { continue };

@@ -165,8 +165,15 @@ fn kernel(files: &Files) -> Kernel {
         nmi_watchdog: sysctl("nmi_watchdog").map(|on| on != 0),
         ptrace_scope: sysctl("yama/ptrace_scope"),
         kernel_symbols: shows_addresses(&files.0.join("proc/kallsyms")),
-        kernel_text: fs::File::open(files.0.join("proc/kcore")).is_ok(),
+        kernel_text: is_elf(&files.0.join("proc/kcore")),
     }
+}
+
+/// Whether a file can be read, and is no other one in its place, as in containers.
+fn is_elf(file: &Path) -> bool {
+    use std::io::Read;
+    let mut magic = [0; 4];
+    fs::File::open(file).and_then(|mut file| file.read_exact(&mut magic)).is_ok() && magic == *b"\x7fELF"
 }
 
 /// Whether the first symbols have addresses; without permission all are shown as 0.

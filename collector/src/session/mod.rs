@@ -318,9 +318,9 @@ impl<'a> Session<'a> {
         let events = self.recorder.writer.events();
         let mut writer = Writer::of_records(Vec::new(), events)?;
         if kernel_wanted && !synthesize::kernel(&mut writer, &self.machine.kernel.release)? {
-            self.choice
-                .degradations
-                .push("kernel samples cannot be resolved: kernel.kptr_restrict hides where the kernel is".to_owned());
+            self.choice.degradations.push(
+                "kernel samples are of no named function: kernel.kptr_restrict hides where the kernel is".to_owned(),
+            );
         }
         let pids = match &self.request.target {
             Target::Command => Vec::new(),

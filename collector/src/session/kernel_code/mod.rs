@@ -28,7 +28,7 @@ const MOST_ADDRESSES: usize = 1 << 18;
 /// Bytes of code that a recording has at most,
 const MOST: u64 = 64 << 20;
 /// and those of a function. Of a longer one, and of code without a symbol, the pages are copied in which samples fell.
-const LONGEST_FUNCTION: u64 = 1 << 16;
+const LONGEST_FUNCTION: u64 = 1 << 20;
 const PAGE: u64 = 4096;
 /// Bytes of a piece in a record.
 const PIECE: usize = 32 << 10;

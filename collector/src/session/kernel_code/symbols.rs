@@ -1,13 +1,13 @@
 //! The symbols of the running kernel around some addresses, from `/proc/kallsyms`.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, Read};
 use std::ops::Range;
 use std::path::Path;
 
-/// Symbols that are looked at: kernels have some 200,000, with modules and all debugging half a million.
-const MOST: usize = 8_000_000;
-/// Where the last function ends that has no symbol after it.
+/// Bytes of the list that are looked at: kernels have some 100,000 to 250,000 symbols of 45 bytes.
+const MOST: u64 = 256 << 20;
+/// Where a function ends that has no symbol after it is not known: so far after its start, on the bound of a page.
 const PAGE: u64 = 4096;
 
 /// The functions that hold some addresses.
@@ -18,38 +18,51 @@ pub(crate) struct Symbols {
 }
 
 impl Symbols {
-    /// Reads those that hold one of the addresses, which ascend. The list is not sorted, and long: it is read twice, first for where functions
-    /// begin, then for the names of the few.
+    /// Reads those that hold one of the addresses, which ascend. The list is not sorted, and the kernel makes it anew for who reads it: it is
+    /// read once, and gone through twice, first for where functions begin, then for the names of the few.
     ///
     /// # Errors
     /// The file cannot be read.
     pub fn around(path: &Path, addresses: &[u64]) -> io::Result<Self> {
-        let mut starts: Vec<u64> = Vec::new();
-        for_each(path, |address, _, _| starts.push(address))?;
+        let mut list = Vec::new();
+        File::open(path)?.take(MOST).read_to_end(&mut list)?;
+        // Addresses, and the module: each has its symbols together.
+        let mut starts: Vec<(u64, u32)> = Vec::new();
+        let (mut module, mut number) = (None, 0);
+        for symbol in symbols(&list) {
+            if symbol.module != module {
+                (module, number) = (symbol.module, number + 1);
+            }
+            starts.push((symbol.address, number));
+        }
         starts.sort_unstable();
-        starts.dedup();
+        starts.dedup_by_key(|(address, _)| *address);
         let mut ranges: Vec<Range<u64>> = Vec::new();
         for at in addresses {
             if ranges.last().is_some_and(|last| last.contains(at)) {
                 continue;
             }
-            let after = starts.partition_point(|start| start <= at);
-            let Some(start) = after.checked_sub(1).and_then(|before| starts.get(before)) else { continue };
-            let end = starts.get(after).copied().unwrap_or(start.saturating_add(PAGE));
-            if at < &end {
+            let after = starts.partition_point(|(start, _)| start <= at);
+            let Some((start, module)) = after.checked_sub(1).and_then(|before| starts.get(before)) else { continue };
+            // What lies between modules may be code of something else, without symbols.
+            let end = match starts.get(after) {
+                Some((next, of)) if of == module => *next,
+                next => end_unknown(*start).min(next.map_or(u64::MAX, |(next, _)| *next)),
+            };
+            if *at < end {
                 ranges.push(*start..end);
             }
         }
         let mut names: Vec<Option<(u8, String)>> = vec![None; ranges.len()];
-        for_each(path, |address, kind, name| {
-            let Ok(index) = ranges.binary_search_by_key(&address, |range| range.start) else { return };
-            let Some(rank) = rank(kind, name) else { return };
+        for Symbol { address, kind, name, .. } in symbols(&list) {
+            let Ok(index) = ranges.binary_search_by_key(&address, |range| range.start) else { continue };
+            let Some(rank) = rank(kind, name) else { continue };
             if let Some(known) = names.get_mut(index)
                 && known.as_ref().is_none_or(|(best, _)| rank < *best)
             {
                 *known = Some((rank, name.to_owned()));
             }
-        })?;
+        }
         let named = ranges.into_iter().zip(names).filter_map(|(range, known)| Some((range, known?.1)));
         Ok(Self { functions: named.collect() })
     }
@@ -62,35 +75,39 @@ impl Symbols {
     }
 }
 
-/// Of several names the lowest is taken: global before weak and local ones, and before marks of the linker, which are no functions. `None` of data.
+/// Of several names the lowest is taken: global before weak and local ones, and before marks of the linker around functions, as
+/// `__x86_indirect_thunk_array` is at `__x86_indirect_thunk_rax`. `None` of data.
 fn rank(kind: u8, name: &str) -> Option<u8> {
-    if matches!(name, "_text" | "_stext" | "_sinittext") {
-        return Some(2);
-    }
+    let is_mark = ["_text", "_stext", "_start", "_end", "_array"].iter().any(|end| name.ends_with(end));
     match kind {
+        b'T' | b't' | b'w' | b'W' if is_mark || name == "_sinittext" => Some(2),
         b'T' => Some(0),
         b't' | b'w' | b'W' => Some(1),
         _ => None,
     }
 }
 
-/// Calls `see` with each symbol that has an address: that, its type, its name.
-fn for_each(path: &Path, mut see: impl FnMut(u64, u8, &str)) -> io::Result<()> {
-    let mut file = BufReader::with_capacity(1 << 16, File::open(path)?);
-    let mut line = String::new();
-    for _ in 0..MOST {
-        line.clear();
-        if file.read_line(&mut line)? == 0 {
-            break;
-        }
-        let mut fields = line.split_ascii_whitespace();
-        let (Some(address), Some(kind), Some(name)) = (fields.next(), fields.next(), fields.next()) else { continue };
-        let address = u64::from_str_radix(address, 16).ok().filter(|address| *address >= super::TEXT);
-        if let (Some(address), Some(kind)) = (address, kind.bytes().next()) {
-            see(address, kind, name);
-        }
-    }
-    Ok(())
+fn end_unknown(start: u64) -> u64 {
+    start.saturating_add(PAGE).checked_next_multiple_of(PAGE).unwrap_or(u64::MAX)
+}
+
+/// A line of the list.
+struct Symbol<'a> {
+    address: u64,
+    kind: u8,
+    name: &'a str,
+    /// `[ext4]`; the image has none.
+    module: Option<&'a str>,
+}
+
+/// Those that have an address where code of the kernel is.
+fn symbols(list: &[u8]) -> impl Iterator<Item = Symbol<'_>> {
+    list.split(|byte| *byte == b'\n').filter_map(|line| {
+        let mut fields = std::str::from_utf8(line).ok()?.split_ascii_whitespace();
+        let address = u64::from_str_radix(fields.next()?, 16).ok()?;
+        let (kind, name) = (*fields.next()?.as_bytes().first()?, fields.next()?);
+        (address >= super::TEXT).then(|| Symbol { address, kind, name, module: fields.next() })
+    })
 }
 
 #[cfg(test)]
@@ -110,5 +127,32 @@ mod tests {
         let expected = [(at..at + 0x20, "startup"), (at + 0x20..at + 0x80, "global"), (far..far + PAGE, "late")];
         assert_eq!(symbols.functions, expected.map(|(range, name)| (range, name.to_owned())));
         assert_eq!((symbols.at(at + 0x7f), symbols.at(at + 0x80)), (Some(at + 0x20..at + 0x80), None));
+    }
+    fn around(list: &str, addresses: &[u64]) -> Vec<(Range<u64>, String)> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), list).unwrap();
+        Symbols::around(file.path(), addresses).unwrap().functions
+    }
+
+    #[test]
+    fn names_of_functions_go_before_marks_of_the_linker() {
+        let list = "ffffffff81c01150 t common_interrupt_return\nffffffff81c01150 T __irqentry_text_end\n\
+                    ffffffff81e01580 T __x86_indirect_thunk_array\nffffffff81e01580 T __x86_indirect_thunk_rax\n\
+                    ffffffff81e015a0 T _etext\n";
+        let names = around(list, &[0xffff_ffff_81c0_1158, 0xffff_ffff_81e0_1580]);
+        let names: Vec<&str> = names.iter().map(|(_, name)| name.as_str()).collect();
+        assert_eq!(names, ["common_interrupt_return", "__x86_indirect_thunk_rax"]);
+    }
+
+    #[test]
+    fn what_lies_between_modules_is_no_function_of_the_first() {
+        let list = "ffffffffc0215a07 t last\t[null_blk]\nffffffffc0215000 t first\t[null_blk]\n\
+                    ffffffffc0533000 t begin\t[configfs]\nffffffffc0217800 t near\t[loop]\n";
+        let last = 0xffff_ffff_c021_5a07;
+        let functions = around(list, &[last + 0x10, last + 0x10_0000, 0xffff_ffff_c021_7801]);
+        let near = 0xffff_ffff_c021_7800;
+        let expected =
+            [(last..0xffff_ffff_c021_7000, "last".to_owned()), (near..0xffff_ffff_c021_9000, "near".to_owned())];
+        assert_eq!(functions, expected);
     }
 }
