@@ -278,7 +278,8 @@ impl<'a> Session<'a> {
                 let stop = live.wait_unrecorded().unwrap_or(Stop::CommandEnded);
                 let ended = end_command(&mut live, stop, say).unwrap_or_default();
                 let command = ended.filter(|_| stop != Stop::Duration);
-                let path = cut.unwrap_or_else(|| request.output.clone());
+                let none = || rotating.as_ref().map_or_else(|| request.output.clone(), |files| files.names().into());
+                let path = cut.unwrap_or_else(none);
                 Err(RecordError::Incomplete { path, source: Box::new(error), command })
             }
         }

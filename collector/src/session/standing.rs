@@ -36,6 +36,8 @@ struct Process {
     parent: u32,
     /// Names of its threads.
     threads: BTreeMap<u32, Vec<u8>>,
+    /// Its first thread has ended, others may live.
+    is_without_first: bool,
     /// Forked processes share them until one maps something.
     mappings: Arc<Mappings>,
     /// It did not run when it was looked at last; records of its end may still come.
@@ -91,6 +93,7 @@ impl Standing {
         if record.misc() & MISC_EXEC != 0 {
             process.mappings = Arc::default();
             process.threads.clear();
+            process.is_without_first = false;
             self.phases.execute(pid);
         }
         process.threads.insert(tid, name);
@@ -119,8 +122,12 @@ impl Standing {
     fn exit(&mut self, record: &RecordBytes<'_>) -> Option<()> {
         let ([pid, _], [tid, _]) = (halves(word(record.body, 0)?), halves(word(record.body, 8)?));
         let process = self.processes.get_mut(&pid)?;
-        process.threads.remove(&tid);
-        if process.threads.is_empty() {
+        // The first thread's name is that of the process.
+        process.is_without_first |= tid == pid;
+        if tid != pid {
+            process.threads.remove(&tid);
+        }
+        if process.is_without_first && process.threads.keys().all(|&thread| thread == pid) {
             self.processes.remove(&pid);
             self.phases.execute(pid);
         }
@@ -320,6 +327,21 @@ mod tests {
             "21 0x5000 /bin/sh",
         ];
         assert_eq!(said, expected);
+    }
+
+    #[test]
+    fn a_process_lives_as_long_as_one_of_its_threads() {
+        let first_ends = |writer: &mut Writer<Vec<u8>>| {
+            writer.write_comm(&comm(7, 7, true, b"server"))?;
+            writer.write_fork(&task(7, 7, 8, 30))?;
+            writer.write_exit(&task(7, 7, 7, 40))
+        };
+        assert_eq!(after(first_ends), ["7/7 of 0", "7/7 server", "7/8 of 7", "7/8 server"]);
+        let all_end = |writer: &mut Writer<Vec<u8>>| {
+            first_ends(writer)?;
+            writer.write_exit(&task(7, 7, 8, 50))
+        };
+        assert_eq!(after(all_end), Vec::<String>::new());
     }
 
     #[test]

@@ -81,7 +81,7 @@ impl FromStr for Kept {
 
     fn from_str(text: &str) -> anyhow::Result<Self> {
         match (text.parse(), time(text), bytes(text)) {
-            (Ok(0), ..) => bail!("it would keep no file"),
+            (Ok(0), ..) | (_, Some(Duration::ZERO), _) => bail!("it would keep no file"),
             (Ok(files), ..) => Ok(Self::Files(files)),
             (_, Some(time), _) => Ok(Self::Age(time)),
             (_, _, Some(bytes)) => Ok(Self::Bytes(bytes)),
@@ -170,7 +170,7 @@ mod tests {
         assert_eq!("24".parse::<Kept>().unwrap(), Kept::Files(24));
         assert_eq!("2GB".parse::<Kept>().unwrap(), Kept::Bytes(2 << 30));
         assert_eq!("7d".parse::<Kept>().unwrap(), Kept::Age(Duration::from_secs(7 * 86_400)));
-        assert!(["0", "", "x", "-1", "7y", "0GB"].iter().all(|text| text.parse::<Kept>().is_err()));
+        assert!(["0", "", "x", "-1", "7y", "0GB", "0s"].iter().all(|text| text.parse::<Kept>().is_err()));
         let keep = ["24", "12", "2GB"].map(|text| text.parse().unwrap()).to_vec();
         let args = RotationArgs { rotate: vec!["60s".parse().unwrap(), "1MB".parse().unwrap()], keep };
         let expected = Rotation {

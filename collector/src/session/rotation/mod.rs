@@ -56,6 +56,8 @@ pub(crate) struct Rotating {
     unwritten: u64,
     /// Those that this file tells.
     pub(crate) told: u64,
+    /// What is to be said with the next finished file.
+    sentences: Vec<String>,
     /// CPU time of the collector before this file.
     pub(crate) own_time: Duration,
 }
@@ -82,6 +84,7 @@ impl Rotating {
             look: FIRST_LOOK,
             unwritten: 0,
             told: 0,
+            sentences: Vec::new(),
             own_time: Duration::ZERO,
         };
         Ok((rotating, file, sentences))
@@ -116,11 +119,19 @@ impl Rotating {
             let most = self.options.bytes.map(|most| most.saturating_add(self.first_bytes));
             return is_time || most.is_some_and(|most| bytes >= most);
         }
+        if is_time {
+            self.remove_old();
+        }
         let is_due = is_time && self.series.room() >= ROOM;
         if is_time && !is_due {
             self.look_later();
         }
         is_due
+    }
+
+    fn remove_old(&mut self) {
+        let sentences = self.series.remove_old();
+        self.sentences.extend(sentences);
     }
 
     fn look_later(&mut self) {
@@ -145,7 +156,8 @@ impl Rotating {
         let renamed = self.series.finish(&part, true);
         let path = renamed.map_err(RecordError::system("giving the recording its name"))?;
         self.look = FIRST_LOOK;
-        Ok((Some(path), self.series.remove_old()))
+        self.remove_old();
+        Ok((Some(path), std::mem::take(&mut self.sentences)))
     }
 
     /// The file ends early, at so many bytes of records. Returns where it is; nowhere, if it has no samples.
@@ -159,7 +171,13 @@ impl Rotating {
         // What comes after them is half of something.
         let _ = part.cut(self.before_records + safe.bytes);
         let path = self.series.finish(&part, false);
+        self.remove_old();
         Some(path.unwrap_or_else(|_| part.path().to_owned()))
+    }
+
+    /// The names of the files, with the word TIME.
+    pub(crate) fn names(&self) -> String {
+        self.series.names()
     }
 }
 
@@ -198,6 +216,7 @@ impl Session<'_> {
     /// Ends a file, and begins the next one.
     fn change_file(&mut self, say: &mut dyn FnMut(&str)) -> Result<Option<Stop>, RecordError> {
         let patience = self.rotating.as_ref().map_or(PATIENCE, Rotating::patience);
+        self.live.due = Instant::now().checked_add(patience);
         let code = match self.recorder.turn(&mut self.live, patience)? {
             Ok(code) => code,
             Err(stop) => return Ok(Some(stop)),
@@ -221,7 +240,15 @@ impl Session<'_> {
         match self.finish_file(ended) {
             Ok(summary) => {
                 let Some(rotating) = &mut self.rotating else { return Ok(()) };
-                let (path, sentences) = rotating.finish()?;
+                let (path, sentences) = match rotating.finish() {
+                    Ok(finished) => finished,
+                    // Somebody has taken it away.
+                    Err(error) => {
+                        rotating.unwritten += samples;
+                        say(&format!("{}: {error}; {samples} samples are lost", rotating.names()));
+                        return Ok(());
+                    }
+                };
                 let summary = Summary { path: path.unwrap_or_default(), ..summary };
                 say(&summary.line_of_file());
                 sentences.iter().for_each(|sentence| say(sentence));

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
@@ -42,7 +43,6 @@ pub(crate) struct Part {
     began: Began,
     path: PathBuf,
     file: File,
-    begun: Instant,
 }
 
 impl Series {
@@ -53,6 +53,12 @@ impl Series {
     /// The folder cannot be read, or another recorder writes to the series.
     pub(crate) fn open(path: &Path, keep: Keep) -> Result<(Self, Vec<String>), OutputError> {
         let error = |source: io::Error| OutputError::Create { path: path.to_owned(), source };
+        if path.is_dir() || path.as_os_str().as_bytes().ends_with(b"/") {
+            return Err(error(ErrorKind::IsADirectory.into()));
+        }
+        if path.exists() && !path.is_file() {
+            return Err(error(io::Error::other("files that follow each other cannot be made of a device or a pipe")));
+        }
         let pattern = Pattern::of(path).ok_or_else(|| error(ErrorKind::InvalidInput.into()))?;
         let folder = path.parent().unwrap_or(Path::new(""));
         let mut found = Vec::new();
@@ -86,11 +92,12 @@ impl Series {
     /// Gives a file that somebody was writing another name, or takes it away if there is nothing in it.
     fn take_over(&self, began: Began, path: &Path) -> Result<Option<(Began, PathBuf)>, OutputError> {
         let error = |source| OutputError::Create { path: path.to_owned(), source };
-        let file = match File::open(path) {
-            Ok(file) => file,
-            Err(gone) if gone.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(source) => return Err(error(source)),
-        };
+        // What is no file, or another user's, is none of a recorder's: a pipe would be waited for.
+        let flags = libc::O_NONBLOCK | libc::O_NOFOLLOW;
+        let Ok(file) = OpenOptions::new().read(true).custom_flags(flags).open(path) else { return Ok(None) };
+        if !file.metadata().is_ok_and(|file| file.is_file()) {
+            return Ok(None);
+        }
         if flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(SystemErrno::WOULDBLOCK) {
             return Err(OutputError::InUse(path.to_owned()));
         }
@@ -128,22 +135,22 @@ impl Series {
         let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
         // Some file systems have no locks: nobody will know then that it is in use.
         let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
-        Ok(Part { began, path, file, begun: Instant::now() })
+        Ok(Part { began, path, file })
     }
 
     /// The file is written: it gets the name of a whole one, or of one that ends early. Returns its path.
     pub(crate) fn finish(&mut self, part: &Part, is_whole: bool) -> io::Result<PathBuf> {
         let (_, path) = self.free(part.began, if is_whole { State::Whole } else { State::Cut });
         fs::rename(&part.path, &path)?;
-        self.finished(path.clone(), part.begun.elapsed());
+        self.finished(path.clone(), Duration::ZERO);
         Ok(path)
     }
 
-    /// Removes the finished files that are not to be kept. Returns what could not be removed, in sentences.
+    /// Removes the finished files that are not to be kept, but for the newest one. Returns what could not be removed, in sentences.
     pub(crate) fn remove_old(&mut self) -> Vec<String> {
         let mut bytes: u64 = self.finished.iter().map(|file| file.bytes).sum();
         let mut sentences = Vec::new();
-        while let Some(oldest) = self.finished.front() {
+        while let Some(oldest) = self.finished.front().filter(|_| self.finished.len() > 1) {
             let too_many = self.keep.files.is_some_and(|most| self.finished.len() > most);
             let too_large = self.keep.bytes.is_some_and(|most| bytes > most);
             let too_old = self.keep.age.is_some_and(|most| oldest.age + oldest.seen.elapsed() > most);
@@ -244,7 +251,22 @@ mod tests {
         open(Keep { age: Some(1000 * year), ..Keep::default() }).remove_old();
         assert_eq!(names(at).len(), others.len() + 2);
         open(Keep { age: Some(year), ..Keep::default() }).remove_old();
-        assert_eq!(names(at).len(), others.len());
+        open(Keep { bytes: Some(1), ..Keep::default() }).remove_old();
+        assert_eq!(names(at).len(), others.len() + 1, "the newest stays");
+    }
+
+    #[test]
+    fn what_is_no_file_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = folder.path();
+        let pipe = at.join(".web.2020-01-01T00-00-00Z.data.partial");
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", at.join(".web.2020-01-02T00-00-00Z.data.partial")).unwrap();
+        let (_, said) = Series::open(&at.join("web.data"), Keep::default()).unwrap();
+        assert!(said.is_empty() && pipe.exists() && names(at).len() == 2);
+        for path in [at, &at.join("sub/"), Path::new("/dev/null")] {
+            assert!(Series::open(path, Keep::default()).is_err(), "{path:?}");
+        }
     }
 
     #[test]
