@@ -68,7 +68,7 @@ fn parquet_has_what_csv_has() {
         let expected = ReaderBuilder::new(Arc::new(texts)).with_header(true).build(&csv.stdout[..]).unwrap();
         let expected: Vec<RecordBatch> = expected.map(Result::unwrap).collect();
         let mut numbers = 0;
-        for column in 0..names.len() {
+        for (column, name) in names.iter().enumerate() {
             let is_number = *rows[0].column(column).data_type() == DataType::Float64;
             numbers += usize::from(is_number);
             let (found, mut expected) = (cells(&rows, column), cells(&expected, column));
@@ -76,7 +76,7 @@ fn parquet_has_what_csv_has() {
                 let as_number = |cell: &String| cell.parse::<f64>().unwrap().to_string();
                 expected.iter_mut().for_each(|cell| *cell = cell.as_ref().map(as_number));
             }
-            assert_eq!(found, expected, "{words:?}: {}", names[column]);
+            assert_eq!(found, expected, "{words:?}: {name}");
         }
         assert!(numbers > 0, "{words:?}");
     }
@@ -101,6 +101,17 @@ fn what_is_no_table_is_an_error() {
     let setup = Setup::new();
     assert!(parquet(&setup, b"a,b\n1,x\n").unwrap().starts_with(b"PAR1"));
     assert!(parquet(&setup, b"a,b\n").unwrap().starts_with(b"PAR1"), "without rows");
+    let of_texts = |more: &[&str]| {
+        let file = setup.path("texts.parquet");
+        let mut fleet = setup.fleet();
+        let mut fleet = fleet.args(["parquet", "-o", &file]).args(more).stdin(Stdio::piped()).spawn().unwrap();
+        fleet.stdin.take().unwrap().write_all(b"function,count,nothing\n0012,1,\n100,2.5,\n").unwrap();
+        assert!(fleet.wait().unwrap().success());
+        let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(&file).unwrap()).unwrap();
+        reader.schema().fields().iter().map(|field| field.data_type().clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(of_texts(&[]), [DataType::Float64, DataType::Float64, DataType::Float64]);
+    assert_eq!(of_texts(&["--text", "module,function"]), [DataType::Utf8, DataType::Float64, DataType::Float64]);
     assert_eq!(parquet(&setup, b"a,b\n1\n"), None, "too few fields");
     assert_eq!(parquet(&setup, b"a,b\n1,\xff\n"), None, "no UTF-8");
     let output = report(&["mix", "/nonexistent.data", "--format", "parquet", "-o", &setup.path("out")]);
