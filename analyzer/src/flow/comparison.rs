@@ -137,8 +137,8 @@ fn versions_of_one_program(sides: [&Flow; 2]) -> Option<[String; 2]> {
     is_alone.then_some([before, after])
 }
 
-/// Modules that are the same code: of one build id, or without any, of one path. What recordings have of the kernel are the functions that were
-/// hit, where they were after that boot: unless all of it is the same, functions are compared, by their names.
+/// Modules that are the same code: of one build id, or without any, of one path. What recordings have of the kernel, or of code
+/// that was made as it ran, are the functions that were hit, where they were that time: unless all of it is the same, functions are compared.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Identity<'a> {
     BuildId(&'a BuildId, bool),
@@ -152,7 +152,9 @@ impl<'a> Identity<'a> {
         let is_empty = of.ranges.is_empty() && of.samples.is_empty();
         let Module { path, build_id, kind, code, .. } = &of.module;
         let identity = match (build_id, code) {
-            (_, Some(code)) if recorded && kind.is_kernel() => Identity::Copy(path, code.bytes()),
+            (build_id, Some(code)) if recorded && (kind.is_kernel() || build_id.is_none()) => {
+                Identity::Copy(path, code.bytes())
+            }
             (Some(build_id), _) => Identity::BuildId(build_id, of.read),
             (None, _) => Identity::Path(path, of.read),
         };
