@@ -253,6 +253,48 @@ fn the_code_that_ran_goes_before_a_file_unless_the_file_is_named() {
     assert!(of_copy > of_file, "{of_copy}: one block more that ends with a jump");
 }
 
+/// Each recording has the functions that were hit, where that boot put them.
+#[test]
+fn kernels_of_two_boots_are_compared_by_function() {
+    let folder = tempfile::tempdir().unwrap();
+    let side = |name: &str, moved_by: u64, work: bool| {
+        let binary = synthetic::program(folder.path(), "four", &[])?;
+        let mut recorder = Recorder::traced(&binary);
+        let text_at = TEXT + moved_by;
+        recorder.map(&Mmap { start: Avma(text_at), pgoff: text_at, ..mapping(b"[kernel.kallsyms]_text") });
+        recorder.burst(&Burst { ip: A, branches: &[(A_JNE, C), (D_JMP, A)], instructions: 25, period: 25 });
+        recorder.sample(A);
+        let (code, entry_size) = (text(), C - A);
+        let (entry, of_work) = code.split_at(entry_size as usize);
+        let mut pieces = vec![(text_at, entry)];
+        let mut names: Vec<(u64, u64, &[u8])> = vec![(text_at, entry_size, b"entry")];
+        (0..3).for_each(|_| recorder.kernel_sample(text_at));
+        if work {
+            pieces.push((text_at + entry_size, of_work));
+            names.push((text_at + entry_size, of_work.len() as u64, b"work"));
+            recorder.kernel_sample(text_at + entry_size);
+        }
+        recorder.code(&MadeCode::Executed { time: 0, pid: KERNEL_PID, pieces });
+        recorder.code(&MadeCode::Named { pid: KERNEL_PID, names });
+        let file = folder.path().join(name);
+        std::fs::write(&file, recorder.finish(&features(Some(BUILD_ID)))).unwrap();
+        Some(file.to_str().unwrap().to_owned())
+    };
+    let (Some(first), Some(other_boot)) = (side("first", 0, false), side("other", 0x20_0000, true)) else { return };
+    let Some(same_boot) = side("same", 0, true) else { return };
+    for other in [&other_boot, &same_boot] {
+        for [before, after] in [[&first, other], [other, &first]] {
+            let csv = support::stdout(&["diff", before, after, "--rows", "function", "--format", "csv"]);
+            let row = |name: &str| csv.lines().find(|line| line.contains(name)).unwrap_or_else(|| panic!("{csv}"));
+            let shares: Vec<f64> = row("entry").split(',').filter_map(|field| field.parse().ok()).collect();
+            assert!(shares[0] > 0.1 && shares[1] > 0.1, "{csv}");
+            row("work");
+            let said = support::stdout(&["diff", before, after]);
+            assert!(!said.contains("does not fit"), "{said}");
+        }
+    }
+}
+
 /// Code of modules is told apart by what is mapped there.
 #[test]
 fn code_of_a_kernel_module_is_its_own() {

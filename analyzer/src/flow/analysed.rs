@@ -155,6 +155,11 @@ impl AnalysedFlow {
         Ok(Arc::new(AnalysedModule::of_flows(&[(&self.flow, index)], search.open(&of.module)?)))
     }
 
+    /// Whether a module was counted in the code that the recording has of it.
+    pub(super) fn has_recorded_code(&self, index: usize) -> bool {
+        self.code.get(index).and_then(Option::as_ref).is_some_and(|code| code.binary.is_recorded)
+    }
+
     /// Why there is no code of a module, where [`Self::code`] says so.
     pub fn why_unread(&self, index: usize, why: NoCode, search: &BinarySearch) -> NoCode {
         let of = &self.flow.modules[index];

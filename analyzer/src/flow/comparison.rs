@@ -20,7 +20,7 @@ use crate::counting::AnalysedModule;
 use crate::flow::source_lines::{SourceLine, source_lines};
 use crate::flow::suffixes::{Joined, Variants};
 use crate::flow::{AnalysedFlow, Flow, ModuleFlow};
-use crate::recording::{ModuleKind, base_name};
+use crate::recording::{Module, ModuleKind, base_name};
 
 /// Something that ran before and after: shares of all instructions of each side, 0 to 1.
 #[derive(Clone, Debug, PartialEq)]
@@ -114,7 +114,7 @@ pub fn compare(sides: [&AnalysedFlow; 2], search: &BinarySearch, threads: usize)
     let mut pairs: BTreeMap<Identity<'_>, [Option<usize>; 2]> = BTreeMap::new();
     for (side, flow) in sides.into_iter().enumerate() {
         for (index, of) in flow.flow().modules.iter().enumerate() {
-            let Some(identity) = Identity::of(of) else { continue };
+            let Some(identity) = Identity::of(of, flow.has_recorded_code(index)) else { continue };
             pairs.entry(identity).or_default()[side] = Some(index);
         }
     }
@@ -137,20 +137,26 @@ fn versions_of_one_program(sides: [&Flow; 2]) -> Option<[String; 2]> {
     is_alone.then_some([before, after])
 }
 
-/// Modules that are the same code: of one build id, or without any, of one path.
+/// Modules that are the same code: of one build id, or without any, of one path. What recordings have of the kernel, or of code
+/// that was made as it ran, are the functions that were hit, where they were that time: unless all of it is the same, functions are compared.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Identity<'a> {
     BuildId(&'a BuildId, bool),
     Path(&'a str, bool),
+    Copy(&'a str, &'a [u8]),
 }
 
 impl<'a> Identity<'a> {
-    /// `None` if nothing ran in it.
-    fn of(of: &'a ModuleFlow) -> Option<Self> {
+    /// `None` if nothing ran in it. `recorded`: whether it was counted in the code that the recording has of it.
+    fn of(of: &'a ModuleFlow, recorded: bool) -> Option<Self> {
         let is_empty = of.ranges.is_empty() && of.samples.is_empty();
-        let identity = match &of.module.build_id {
-            Some(build_id) => Identity::BuildId(build_id, of.read),
-            None => Identity::Path(&of.module.path, of.read),
+        let Module { path, build_id, kind, code, .. } = &of.module;
+        let identity = match (build_id, code) {
+            (build_id, Some(code)) if recorded && (kind.is_kernel() || build_id.is_none()) => {
+                Identity::Copy(path, code.bytes())
+            }
+            (Some(build_id), _) => Identity::BuildId(build_id, of.read),
+            (None, _) => Identity::Path(path, of.read),
         };
         (!is_empty).then_some(identity)
     }
