@@ -3,9 +3,13 @@
 mod support;
 
 use std::fs::{self, File};
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::Arc;
 
+use analyzer::recording::Module;
+use analyzer::{BinarySearch, BuildId, PackedFile, PackedFiles};
 use serde_json::{Value, json};
 use support::{Fixture, hbbp};
 use tar::{EntryType, Header};
@@ -257,6 +261,14 @@ fn hostile_archives_are_refused_and_leave_nothing() {
         (json!([{ "name": "/root/x", "bytes": 4 }]), 4, "names \"/root/x\""),
         (json!([{ "name": "root/a", "bytes": 4 }, { "name": "root/a", "bytes": 4 }]), 4, "names \"root/a\" twice"),
         (json!([]), 1 << 40, "1099511627776 bytes, packed into"),
+        (json!([{ "name": format!("root/{}x", "a/".repeat(63)), "bytes": 0 }]), 4, "at most 64 parts"),
+        (json!([{ "name": format!("root/{}", "a".repeat(4096)), "bytes": 0 }]), 4, "at most 64 parts and 4096 bytes"),
+        // Empty files, each in folders of its own.
+        (
+            (0..600).map(|at| json!({ "name": format!("root/{at}/{}x", "a/".repeat(40)), "bytes": 0 })).collect(),
+            4,
+            "more than is believed",
+        ),
         (json!([{ "name": "root/a", "bytes": u64::MAX }]), u64::MAX, "more than is believed"),
         (json!("none"), 4, "not as `hbbp archive` writes it"),
     ] {
@@ -282,6 +294,101 @@ fn hostile_archives_are_refused_and_leave_nothing() {
     // A document that goes on and on.
     let said = place.refused(&packed(&tar(&[(name, FILE, 1 << 40, b"{}")])));
     assert!(said.contains("hbbp-archive.json has 1099511627776 bytes"), "{said}");
+}
+
+/// The names of what is in an archive.
+fn names(archive: &Path) -> Vec<String> {
+    let tar = zstd::decode_all(File::open(archive).unwrap()).unwrap();
+    let name = |entry: io::Result<tar::Entry<&[u8]>>| entry.unwrap().path().unwrap().display().to_string();
+    tar::Archive::new(&*tar).entries().unwrap().map(name).collect()
+}
+
+#[test]
+fn a_file_that_is_packed_is_not_written_to() {
+    let place = Place::new();
+    let program = place.path("root/objects");
+    let before = fs::read(&program).unwrap();
+    let pack =
+        |output: &str| place.command(&["archive", "objects.data", "-o", output, "--symfs", "root"]).output().unwrap();
+    std::os::unix::fs::symlink("root/objects", place.path("link")).unwrap();
+    for name in ["root/objects", "link"] {
+        let output = pack(name);
+        assert_eq!(output.status.code(), Some(1));
+        assert!(said(&output).contains("which is packed: name another file"), "{}", said(&output));
+        assert!(fs::read(&program).unwrap() == before, "{name}");
+    }
+    // A link stays one, and nothing else is left.
+    fs::remove_file(place.path("link")).unwrap();
+    fs::write(place.path("old"), "old").unwrap();
+    std::os::unix::fs::symlink("old", place.path("link")).unwrap();
+    let there = || fs::read_dir(place.folder.path()).unwrap().count();
+    let number = there();
+    assert!(pack("link").status.success());
+    assert!(place.path("link").is_symlink());
+    assert!(names(&place.path("old")).contains(&"recording.data".to_owned()));
+    assert_eq!(there(), number);
+    // What cannot be written whole leaves the old file.
+    assert!(!pack("no/folder").status.success());
+    assert!(pack("/dev/null").status.success() && !Path::new("/dev/null").is_file());
+}
+
+#[test]
+fn only_debug_information_is_packed_for_split_units() {
+    let place = Place::new();
+    fs::write(place.path("x.c"), "int main(void) { return 0; }").unwrap();
+    let mut compiler = Command::new("gcc");
+    compiler.args(["-g", "-gsplit-dwarf", "-c", "x.c", "-o", "x.o"]).current_dir(place.folder.path());
+    if !testing::has("gcc") || !compiler.status().unwrap().success() || !place.path("x.dwo").is_file() {
+        return;
+    }
+    let mut linker = Command::new("gcc");
+    assert!(linker.args(["x.o", "-o", "x"]).current_dir(place.folder.path()).status().unwrap().success());
+    let packed = || {
+        place.run(&["archive", "objects.data", "-o", "x.tar.zst", "--binary", "objects=x"]);
+        let names = names(&place.path("x.tar.zst"));
+        names.iter().any(|name| name.ends_with("x.dwo"))
+    };
+    assert!(packed());
+    fs::write(place.path("x.dwo"), "secret").unwrap();
+    assert!(!packed());
+}
+
+#[test]
+fn builds_without_build_ids_are_told_apart() {
+    let place = Place::new();
+    let module = Module::file("/x".to_owned(), None);
+    let of = |name: Option<&str>| {
+        let mut files = PackedFiles::below(place.path("root"));
+        let file = |name| PackedFile {
+            file: "/x".into(),
+            place: place.path("root").join(name),
+            debug_file: None,
+            other_build: None,
+        };
+        files.insert("/x".to_owned(), None, name.map(file).ok_or_else(|| "there is no /x".to_owned()));
+        Arc::new(files)
+    };
+    let open = |packed: &[Option<&str>]| {
+        let packed = packed.iter().map(|name| of(*name)).collect();
+        BinarySearch { packed, ..BinarySearch::default() }.open(&module).map(|binary| binary.place)
+    };
+    let why = open(&[Some("objects"), Some("threads")]).unwrap_err().to_string();
+    assert!(why.contains("different builds") && why.contains("--build-id"), "{why}");
+    fs::copy(place.path("root/objects"), place.path("root/same")).unwrap();
+    assert_eq!(open(&[Some("objects"), Some("same")]).unwrap(), place.path("root/objects"));
+    assert_eq!(open(&[None, Some("threads")]).unwrap(), place.path("root/threads"));
+    assert_eq!(open(&[None, None]).unwrap_err().to_string(), "there is no /x");
+    // A file of another build than the module's is none.
+    let mut files = PackedFiles::below(place.path("root"));
+    let other = BuildId::from_hex("0102030405060708");
+    let file = PackedFile { file: "/x".into(), place: place.path("root/objects"), debug_file: None, other_build: None };
+    let said = PackedFile { other_build: Some("of another build".to_owned()), ..file.clone() };
+    files.insert("/x".to_owned(), other.clone(), Ok(file));
+    files.insert("/y".to_owned(), other.clone(), Ok(said));
+    let search = BinarySearch { packed: vec![Arc::new(files)], ..BinarySearch::default() };
+    let why = search.open(&Module::file("/x".to_owned(), other.clone())).unwrap_err().to_string();
+    assert!(why.contains("recorded was 0102030405060708"), "{why}");
+    assert!(search.open(&Module::file("/y".to_owned(), other)).is_ok());
 }
 
 #[test]

@@ -337,6 +337,10 @@ fn the_copy_that_perf_keeps_is_read() {
     assert!(why(&file, &["--binary", &given]).contains("kallsyms"), "it has no names");
     names(TEXT);
     assert_eq!(rows(&file, KEYS, &["--binary", &given]), counted());
+    let archive = folder.path().join("run.tar.zst");
+    let packed = support::hbbp().args(["archive", &file, "--binary", &given, "-o"]).arg(archive).output().unwrap();
+    let said = String::from_utf8(packed.stderr).unwrap();
+    assert!(said.contains("[kernel.kallsyms] is not in it") && said.contains("kcore"), "{said}");
     std::fs::write(folder.path().join("kallsyms"), "0000000000000000 T _text\n").unwrap();
     assert!(why(&file, &["--binary", &given]).contains("nothing tells that it is the recorded kernel"));
     names(TEXT + 0x20_0000);
@@ -384,4 +388,30 @@ fn an_archive_has_the_kernels_file() {
     support::stdout(&["archive", &file, "--binary", vmlinux.to_str().unwrap(), "-o", archive]);
     std::fs::remove_file(&vmlinux).unwrap();
     assert_eq!(rows(archive, KEYS, &[]), counted());
+    // Unpacked by hand it is where `--symfs` finds it.
+    let by_hand = folder.path().join("by-hand");
+    let tar = zstd::decode_all(std::fs::File::open(archive).unwrap()).unwrap();
+    tar::Archive::new(&*tar).unpack(&by_hand).unwrap();
+    assert_eq!(rows(&file, KEYS, &["--symfs", by_hand.join("root").to_str().unwrap()]), counted());
+}
+
+/// The recorded code has no names but those of the recording.
+#[test]
+fn an_archive_has_the_kernels_file_beside_recorded_code() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(mut recorder) = recorder(folder.path(), b"[kernel.kallsyms]_text") else { return };
+    let Some(vmlinux) = vmlinux(folder.path(), "vmlinux", BUILD_ID) else { return };
+    keep(&mut recorder, &text());
+    let file = write(folder.path(), recorder, Some(BUILD_ID));
+    let archive = folder.path().join("run.tar.zst");
+    let archive = archive.to_str().unwrap();
+    let given = format!("{KERNEL}={}", vmlinux.display());
+    let before = support::stdout(&["annotate", "-i", &file, "--binary", &given, "--format", "json"]);
+    support::stdout(&["archive", &file, "--binary", &given, "-o", archive]);
+    std::fs::remove_file(&vmlinux).unwrap();
+    let tar = zstd::decode_all(std::fs::File::open(archive).unwrap()).unwrap();
+    let mut tar = tar::Archive::new(&*tar);
+    let mut names = tar.entries().unwrap().map(|entry| entry.unwrap().path().unwrap().display().to_string());
+    assert!(names.any(|name| name.starts_with("root/usr/lib/debug/.build-id/") && name.ends_with(".debug")));
+    assert_eq!(support::stdout(&["annotate", "-i", archive, "--format", "json"]), before);
 }

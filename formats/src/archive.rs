@@ -6,7 +6,7 @@
 //!  "modules":[{"path":"/bin/x","build_id":"01ab..","found":{"file":"/bin/x","name":"root/bin/x"}},..]}
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +18,15 @@ pub const DOCUMENT: &str = "hbbp-archive.json";
 pub const RECORDING: &str = "recording.data";
 /// The folder of all other files: it stands for `/`.
 pub const ROOT: &str = "root";
+
+/// The most bytes of a document: it has some 200 for each file and each module.
+pub const LARGEST_DOCUMENT: u64 = 8 << 20;
+/// The most bytes of a name: those of a path on Linux.
+pub const LONGEST_NAME: usize = 4096;
+/// The most parts of a name.
+pub const MOST_PARTS: usize = 64;
+/// The bytes that a file or a folder takes beside what is in it.
+const EACH: u64 = 4096;
 
 /// What is in an archive.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,7 +89,10 @@ pub enum ContentsError {
     #[error("{DOCUMENT} is of the schema `{0}`, expected `{SCHEMA}`")]
     Schema(String),
     /// A file that it names has no place in an archive.
-    #[error("{DOCUMENT} names {0:?}: files of an archive are below {ROOT}/, and no part of a name is . or ..")]
+    #[error(
+        "{DOCUMENT} names {0:?}: files of an archive are below {ROOT}/, no part of a name is . or .., \
+         and it has at most {MOST_PARTS} parts and {LONGEST_NAME} bytes"
+    )]
     Name(String),
     /// It names a file twice, or one that has to be a folder for another.
     #[error("{DOCUMENT} names {0:?} twice")]
@@ -137,10 +149,22 @@ impl Contents {
     pub fn bytes(&self) -> u64 {
         self.files.iter().fold(self.recording.bytes, |sum, file| sum.saturating_add(file.bytes))
     }
+
+    /// The same with what the files and their folders take beside that on a disk.
+    pub fn bytes_on_disk(&self) -> u64 {
+        let names = self.files.iter().map(|file| file.name.as_str());
+        let folders: BTreeSet<&str> =
+            names.flat_map(|name| name.match_indices('/').map(|(end, _)| name.get(..end).unwrap_or(name))).collect();
+        let number = (self.files.len() as u64).saturating_add(folders.len() as u64);
+        self.bytes().saturating_add(number.saturating_mul(EACH))
+    }
 }
 
-/// Whether a file of an archive may have this name: relative, below [`ROOT`], with no way out.
-fn is_name(name: &str) -> bool {
+/// Whether a file of an archive may have this name: relative, below [`ROOT`], with no way out, and not too long.
+pub fn is_name(name: &str) -> bool {
+    if name.len() > LONGEST_NAME || name.split('/').count() > MOST_PARTS {
+        return false;
+    }
     let rest = name.strip_prefix(ROOT).and_then(|rest| rest.strip_prefix('/'));
     rest.is_some_and(|rest| rest.split('/').all(|part| !matches!(part, "" | "." | "..") && !part.contains('\0')))
 }
@@ -187,6 +211,17 @@ mod tests {
             assert!(error.contains(&format!("{name:?}")), "{error}");
         }
         assert!(read(&contents(&["root/...", "root/..x"], None)).is_ok());
+        let deep = |parts: usize| format!("root{}", "/x".repeat(parts - 1));
+        assert!(is_name(&deep(64)) && !is_name(&deep(65)));
+        let long = |bytes: usize| format!("root/{}", "x".repeat(bytes - 5));
+        assert!(is_name(&long(4096)) && !is_name(&long(4097)));
+    }
+
+    #[test]
+    fn files_and_folders_take_room() {
+        // root, root/a, root/a/b, and two files.
+        let contents = contents(&["root/a/b/x", "root/a/y"], None);
+        assert_eq!(contents.bytes_on_disk(), 21 + 5 * 4096);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use analyzer::code::Image;
 use analyzer::{BinarySearch, BuildId, FileIdentity, PackedFile, PackedFiles};
 use anyhow::Context;
 use formats::archive::{Contents, RECORDING, ROOT};
@@ -29,6 +30,10 @@ impl Opened {
         let Contents { modules, .. } = unpack(file, folder.path())?;
         let mut files = PackedFiles::below(folder.path().join(ROOT));
         for module in modules {
+            let debug_file = module.found.as_ref().and_then(|found| found.debug_file.as_ref());
+            if let Some(Err(why)) = debug_file.map(|name| Image::open_debug(&folder.path().join(name))) {
+                say!("{}: the debug file of {} cannot be read: {why}", file.display(), module.path);
+            }
             let found = match module.found {
                 Some(found) => Ok(PackedFile {
                     file: found.file.into(),

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 
 use anyhow::{Context, bail};
-use formats::archive::DOCUMENT;
+use formats::archive::{DOCUMENT, LARGEST_DOCUMENT};
 use tar::{Builder, EntryType, Header};
 use zstd::Encoder;
 
@@ -20,6 +20,14 @@ const LEVEL: i32 = 3;
 pub fn write(plan: &Plan, out: &mut dyn Write, progress: &dyn Fn(u64, u64)) -> anyhow::Result<()> {
     let mut tar = Builder::new(Encoder::new(out, LEVEL)?);
     let document = serde_json::to_vec(&plan.contents)?;
+    if document.len() as u64 > LARGEST_DOCUMENT {
+        bail!(
+            "its {} modules are too many: {DOCUMENT} would have {} bytes, at most {LARGEST_DOCUMENT} are read; \
+             without --all there are fewer",
+            plan.contents.modules.len(),
+            document.len()
+        );
+    }
     tar.append_data(&mut header(document.len() as u64), DOCUMENT, &*document)?;
     let (mut done, all) = (0, plan.contents.bytes());
     for (name, place, bytes) in &plan.files {

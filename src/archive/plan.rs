@@ -1,14 +1,15 @@
 //! Which files go into an archive, and under which names.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
 
 use analyzer::lines::Companions;
-use analyzer::recording::Module;
+use analyzer::recording::{Module, ModuleKind};
 use analyzer::{Binary, BinarySearch, BuildId};
 use anyhow::Context;
-use formats::archive::{Contents, Entry, Found, Module as PackedModule, RECORDING, ROOT};
+use formats::archive::{Contents, Entry, Found, Module as PackedModule, RECORDING, ROOT, is_name};
 
 /// What goes into an archive.
 pub struct Plan {
@@ -21,6 +22,9 @@ pub struct Plan {
     /// How many files of debug information there are.
     pub debug_files: usize,
 }
+
+/// How many files of one name and no other place there may be.
+const MOST_OF_ONE_NAME: usize = 1 << 16;
 
 /// Files by their names in the archive.
 #[derive(Default)]
@@ -43,6 +47,11 @@ pub fn plan<'a>(
     for module in modules {
         let (mut found, mut missing) = (None, None);
         match search.open(module) {
+            Ok(Binary { is_recorded: true, other_build, .. }) => missing = other_build,
+            Ok(binary) if is_core(module, &binary) => {
+                let file = binary.file.display();
+                missing = Some(format!("{file} is a copy of `perf record --kcore`: these are not read from archives"));
+            }
             Ok(binary) => {
                 let before = names.0.len();
                 match names.binary(module, &binary) {
@@ -70,9 +79,13 @@ impl Names {
     fn binary(&mut self, module: &Module, binary: &Binary) -> Option<Found> {
         let recorded = module.path.strip_suffix(" (deleted)").unwrap_or(&module.path);
         let build_id = binary.image.build_id();
-        let by_path = below(Path::new(ROOT), Path::new(recorded)).filter(|name| self.is_free(name, &binary.place));
+        // `--symfs` finds the kernel's by its build id alone.
+        let is_kernel = module.kind == ModuleKind::Kernel;
+        let by_path =
+            below(Path::new(ROOT), Path::new(recorded)).filter(|name| !is_kernel && self.is_free(name, &binary.place));
         // Two builds of one path: the second is found by its build id.
-        let name = by_path.or_else(|| self.other_name(&binary.place, build_id, ""))?;
+        let name =
+            by_path.or_else(|| self.other_name(&binary.place, build_id, if is_kernel { ".debug" } else { "" }))?;
         let name = self.add(name, &binary.place)?;
         let debug_file = binary.debug_file.as_ref().filter(|debug_file| debug_file.path != binary.place);
         let debug_file = debug_file.and_then(|debug_file| {
@@ -94,12 +107,12 @@ impl Names {
             let part = if recorded.is_absolute() { below(Path::new(ROOT), &recorded) } else { beside() };
             part.and_then(|part| self.add(part, &place));
         }
-        let file = binary.file.to_str()?.to_owned();
+        let file = binary.file.to_string_lossy().into_owned();
         Some(Found { file, name, debug_file, other_build: binary.other_build.clone() })
     }
 
     fn is_free(&self, name: &str, place: &Path) -> bool {
-        self.0.get(name).is_none_or(|(known, _)| known == place)
+        is_name(name) && self.0.get(name).is_none_or(|(known, _)| known == place)
     }
 
     /// The name by build id, as distributions have it; or one that no file has.
@@ -111,7 +124,7 @@ impl Names {
         });
         let file = place.file_name()?.to_str()?;
         let numbered = (1..).map(|number| format!("{ROOT}/others/{number}/{file}"));
-        by_id.into_iter().chain(numbered).find(|name| self.is_free(name, place))
+        by_id.into_iter().chain(numbered.take(MOST_OF_ONE_NAME)).find(|name| self.is_free(name, place))
     }
 
     /// Adds a file if it can be read, and its name is free. What is its own is there already.
@@ -123,6 +136,17 @@ impl Names {
         self.0.insert(name.clone(), (place.to_owned(), bytes));
         Some(name)
     }
+}
+
+/// Whether the kernel's file is a copy of its memory.
+fn is_core(module: &Module, binary: &Binary) -> bool {
+    const ET_CORE: [u8; 2] = 4u16.to_le_bytes();
+    let kind = || -> io::Result<[u8; 2]> {
+        let mut begin = [0; 18];
+        File::open(&binary.place)?.read_exact(&mut begin)?;
+        Ok([begin[16], begin[17]])
+    };
+    module.kind == ModuleKind::Kernel && kind().is_ok_and(|kind| kind == ET_CORE)
 }
 
 /// The name of a path below a folder, without ways out of it.

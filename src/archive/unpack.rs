@@ -6,16 +6,12 @@ use std::io::{self, BufReader, Read};
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use formats::archive::{Contents, DOCUMENT, RECORDING};
+use formats::archive::{Contents, DOCUMENT, LARGEST_DOCUMENT, LONGEST_NAME, RECORDING};
 use tar::{Archive, EntryType};
 use zstd::Decoder;
 
 /// The window of zstd, as a power of two of bytes: what `hbbp archive` needs is 2 MiB.
 const LARGEST_WINDOW: u32 = 27;
-/// The document names files and modules: some 200 bytes each.
-const LARGEST_DOCUMENT: u64 = 64 << 20;
-/// A name is a path.
-const LONGEST_NAME: u64 = 1 << 16;
 /// How much larger than the archive its files may be: recordings of one loop shrink to a hundredth.
 const MOST_EXPANSION: u64 = 1000;
 /// What the files of any archive may have, in bytes.
@@ -51,8 +47,9 @@ pub fn unpack(file: &Path, folder: &Path) -> anyhow::Result<Contents> {
     entry.take(bytes).read_to_end(&mut document).context(CUT_OFF)?;
     let contents = Contents::read(&document)?;
     let most = packed.saturating_mul(MOST_EXPANSION).max(SMALL);
-    if contents.bytes() > most {
-        bail!("it states {} bytes, packed into {packed}: more than is believed", contents.bytes());
+    let needed = contents.bytes_on_disk();
+    if needed > most {
+        bail!("it needs {needed} bytes, packed into {packed}: more than is believed");
     }
     let mut expected: BTreeMap<&str, u64> =
         contents.files.iter().map(|file| (file.name.as_str(), file.bytes)).collect();
@@ -112,7 +109,7 @@ impl<'a, R: Read> Entries<'a, R> {
                     let name = String::from_utf8(name).context("a name in it is no UTF-8")?;
                     return Ok(Some((name, bytes, entry)));
                 }
-                EntryType::GNULongName if long.is_none() && bytes <= LONGEST_NAME => {
+                EntryType::GNULongName if long.is_none() && bytes <= LONGEST_NAME as u64 + 1 => {
                     let mut name = Vec::new();
                     entry.read_to_end(&mut name).context(CUT_OFF)?;
                     name.truncate(name.iter().position(|&byte| byte == 0).unwrap_or(name.len()));

@@ -5,13 +5,13 @@ use std::process::ExitCode;
 
 use analyzer::counting::{Detail, GroupBy};
 use analyzer::recording::{Module, ModuleKind, Subset};
-use analyzer::{Analysis, FileIdentity, Options, analyze};
+use analyzer::{Analysis, BinarySearch, FileIdentity, Options, analyze};
 use anyhow::bail;
 use model::Rules;
 
 use crate::archive::{is_archive, plan, write};
 use crate::input::{BinaryArgs, DEFAULT_RECORDING, Reader, Reads, is_standard_input, open_recording};
-use crate::output::{count, write_to, written_to};
+use crate::output::{count, replace, written_to};
 use crate::progress::Progress;
 
 /// Pack a recording and the programs that it is of into one file for other machines
@@ -72,9 +72,15 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     let analysis = analyze(&recording, &options, &|step| progress.step(step))?;
     let search = search.among(analysis.modules.iter().map(|(_, module)| module));
-    let plan = plan(file, modules(&analysis, args.all).into_iter(), &search)?;
+    let plan = plan(file, modules(&analysis, args.all, &search).into_iter(), &search)?;
+    let output = identity(&args.output);
+    if let Some((_, packed, _)) =
+        plan.files.iter().find(|(_, packed, _)| output.is_some() && identity(packed) == output)
+    {
+        bail!("{} is {}, which is packed: name another file to write", args.output.display(), packed.display());
+    }
     let show = |done, all| progress.show("packing", done, all);
-    write_to(Some(&args.output), |out| write(&plan, out, &show))?;
+    replace(&args.output, |out| write(&plan, out, &show))?;
     drop(progress);
     for module in &plan.contents.modules {
         if let Some(why) = &module.missing {
@@ -93,10 +99,11 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 /// The modules whose files reports read: those that were hit; and of LBR call stacks, those that only called. The recording has the code of
-/// some itself.
-fn modules(analysis: &Analysis, all: bool) -> Vec<&Module> {
+/// some itself, and only the kernel's may be that of a file that was named.
+fn modules<'a>(analysis: &'a Analysis, all: bool, search: &BinarySearch) -> Vec<&'a Module> {
     let may_have_file = |kind| matches!(kind, ModuleKind::File | ModuleKind::Kernel | ModuleKind::KernelModule);
-    let is_file = |module: &&Module| may_have_file(module.kind) && module.code.is_none();
+    let instead = |module: &Module| module.kind == ModuleKind::Kernel && search.is_given_for(module);
+    let is_file = |module: &&Module| may_have_file(module.kind) && (module.code.is_none() || instead(module));
     if all || analysis.calls.as_ref().is_some_and(|calls| calls.events.is_some()) {
         return analysis.modules.iter().map(|(_, module)| module).filter(is_file).collect();
     }

@@ -33,7 +33,7 @@ pub use tree::tree;
 #[cfg(feature = "training")]
 pub use tree::{dot, svg};
 pub use uncertain::{MARKED, rounded, share_cells};
-pub use writer::{HeadArgs, OutputArgs, write_to, written_to};
+pub use writer::{HeadArgs, OutputArgs, replace, write_to, written_to};
 pub use xml::escaped;
 
 /// Format of a command's output.

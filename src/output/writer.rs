@@ -1,7 +1,8 @@
 //! Where output goes.
 
-use std::fs::File;
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{BufWriter, IsTerminal, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -102,14 +103,8 @@ pub fn written_to(file: &Path) -> String {
 pub fn write_to<T>(file: Option<&Path>, print: impl FnOnce(&mut dyn Write) -> anyhow::Result<T>) -> anyhow::Result<T> {
     match file.filter(|path| !is_standard_output(path)) {
         Some(path) => {
-            let context = || format!("cannot write {}", path.display());
-            let mut out = BufWriter::new(File::create(path).with_context(context)?);
-            let printed = print(&mut out).or_else(|error| match error.downcast_ref::<std::io::Error>() {
-                Some(_) => Err(error).with_context(context),
-                None => Err(error),
-            })?;
-            out.flush().with_context(context)?;
-            Ok(printed)
+            let out = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+            print_to(out, path, print)
         }
         None => {
             let mut out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
@@ -118,4 +113,43 @@ pub fn write_to<T>(file: Option<&Path>, print: impl FnOnce(&mut dyn Write) -> an
             Ok(printed)
         }
     }
+}
+
+/// The same, but what the file had stays until all is written. Pipes and devices are written to, and links are followed.
+pub fn replace<T>(file: &Path, print: impl FnOnce(&mut dyn Write) -> anyhow::Result<T>) -> anyhow::Result<T> {
+    let old = fs::metadata(file).ok();
+    let place = match &old {
+        _ if is_standard_output(file) => None,
+        Some(old) if old.is_file() => file.canonicalize().ok(),
+        Some(_) => None,
+        None => (!file.is_symlink()).then(|| file.to_owned()),
+    };
+    let Some(place) = place else { return write_to(Some(file), print) };
+    let context = || format!("cannot write {}", file.display());
+    let folder = place.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let permissions = match &old {
+        Some(old) => {
+            // Who may not write to the file may not replace it either.
+            OpenOptions::new().write(true).open(&place).with_context(context)?;
+            old.permissions()
+        }
+        None => Permissions::from_mode(0o666),
+    };
+    let mut builder = tempfile::Builder::new();
+    let new = builder.prefix(".hbbp-").permissions(permissions).tempfile_in(folder).with_context(context)?;
+    let printed = print_to(new.reopen().with_context(context)?, file, print)?;
+    new.persist(&place).with_context(context)?;
+    Ok(printed)
+}
+
+/// Calls `print` with a file of this name.
+fn print_to<T>(out: File, path: &Path, print: impl FnOnce(&mut dyn Write) -> anyhow::Result<T>) -> anyhow::Result<T> {
+    let context = || format!("cannot write {}", path.display());
+    let mut out = BufWriter::new(out);
+    let printed = print(&mut out).or_else(|error| match error.downcast_ref::<std::io::Error>() {
+        Some(_) => Err(error).with_context(context),
+        None => Err(error),
+    })?;
+    out.flush().with_context(context)?;
+    Ok(printed)
 }

@@ -143,7 +143,7 @@ impl BinarySearch {
         let instead = module.kind == ModuleKind::Kernel && self.is_given_for(module);
         if let Some(Ok(image)) = module.recorded_image() {
             let recorded = Binary { is_recorded: true, ..self.binary(PathBuf::from(&module.path), image) };
-            return Ok(match instead.then(|| self.open_kernel(module)) {
+            return Ok(match instead.then(|| self.open_kernel(module)).or_else(|| self.packed_kernel(module)) {
                 None => recorded,
                 Some(Ok(file)) => file,
                 Some(Err(why)) => {
@@ -185,12 +185,18 @@ impl BinarySearch {
         Err(if refused.is_empty() { NoCode::NoPath } else { NoCode::Refused(refused) })
     }
 
+    /// The kernel's file that came with a recording, which has its code, too: it was named when they were put together.
+    fn packed_kernel(&self, module: &Module) -> Option<Result<Binary, NoCode>> {
+        let packed = if module.kind == ModuleKind::Kernel { self.packed(module) } else { None };
+        Some(kernel::in_place(packed?.ok()?, module))
+    }
+
     /// What came with a recording, where the user named no file.
     fn packed(&self, module: &Module) -> Option<Result<Binary, NoCode>> {
         if self.packed.is_empty() || self.is_given_for(module) {
             return None;
         }
-        match self.packed.iter().find_map(|packed| packed.open(module)) {
+        match packed::open(&self.packed, module) {
             Some(Ok(binary)) => Some(Ok(binary)),
             // There may be one in the folder that was named.
             _ if self.symfs.is_some() => None,

@@ -1,10 +1,13 @@
 //! Files of modules that were put together with a recording, on the machine where it was made.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::debug_file::DebugFile;
-use super::{Binary, BinarySearch, Elsewhere, NoCode, open_with_code};
+use super::{Binary, BinarySearch, Elsewhere, NoCode, open_with_code, other_build};
 use crate::build_id::BuildId;
 use crate::code::Image;
 use crate::recording::Module;
@@ -42,16 +45,18 @@ impl PackedFiles {
     }
 
     /// `None` if nobody looked for the module's file.
-    pub(super) fn open(&self, module: &Module) -> Option<Result<Binary, NoCode>> {
+    fn of(&self, module: &Module) -> Option<Result<&PackedFile, &str>> {
         let found = self.modules.get(&(module.path.clone(), module.build_id.clone()))?;
-        Some(match found {
-            Ok(found) => self.binary(found),
-            Err(why) => Err(NoCode::NotPacked(why.clone())),
-        })
+        Some(found.as_ref().map_err(String::as_str))
     }
 
-    fn binary(&self, found: &PackedFile) -> Result<Binary, NoCode> {
+    fn binary(&self, found: &PackedFile, module: &Module) -> Result<Binary, NoCode> {
         let image = open_with_code(&found.place).map_err(|why| NoCode::Refused(vec![why]))?;
+        // That the user named it all the same is stated.
+        let why = if found.other_build.is_none() { other_build(&found.file, &image, module) } else { None };
+        if let Some(why) = why {
+            return Err(NoCode::Refused(vec![why]));
+        }
         let debug_file = found.debug_file.as_ref().and_then(|path| {
             let image = Image::open_debug(path).ok()?;
             Some(DebugFile { path: path.clone(), image })
@@ -70,10 +75,36 @@ impl PackedFiles {
     }
 }
 
+/// The file of a module in any of these; `None` if nobody looked for it.
+pub(super) fn open(packed: &[Arc<PackedFiles>], module: &Module) -> Option<Result<Binary, NoCode>> {
+    let mut found = packed.iter().filter_map(|packed| Some((packed, packed.of(module)?.ok()?)));
+    let Some((of, first)) = found.next() else {
+        let why = packed.iter().find_map(|packed| packed.of(module)?.err())?;
+        return Some(Err(NoCode::NotPacked(why.to_owned())));
+    };
+    // Nothing else tells builds of one path from each other.
+    if module.build_id.is_none() && !found.all(|(_, other)| same(&first.place, &other.place)) {
+        let why = "the archives have different builds of it, and none has a build id: link it with --build-id";
+        return Some(Err(NoCode::NotPacked(why.to_owned())));
+    }
+    Some(of.binary(first, module))
+}
+
+/// Whether two files have the same bytes.
+fn same(one: &Path, other: &Path) -> bool {
+    let open = |file: &Path| Some(BufReader::new(File::open(file).ok()?).bytes().map(Result::ok));
+    let length = |file: &Path| file.metadata().ok().map(|metadata| metadata.len());
+    length(one) == length(other)
+        && match (open(one), open(other)) {
+            (Some(one), Some(other)) => one.eq(other),
+            _ => false,
+        }
+}
+
 impl BinarySearch {
     /// The search for modules that were recorded on another machine, and whose files came with the recording: where nothing else is named,
     /// files of this machine stand for none of them.
-    pub fn of_packed(self, packed: std::sync::Arc<PackedFiles>) -> Self {
+    pub fn of_packed(self, packed: Arc<PackedFiles>) -> Self {
         BinarySearch { packed: vec![packed], packed_only: true, ..self }
     }
 }

@@ -6,6 +6,7 @@ use super::sections::Sections;
 use super::split::{SplitFiles, SplitPart, package_of};
 use super::units::DebugFile as OpenDebugFile;
 use crate::binaries::{Binary, DebugFile};
+use crate::code::Image;
 
 /// What [`SourceIndex::read`](super::SourceIndex::read) looks at beside the program and its debug file.
 #[derive(Debug, Default)]
@@ -22,7 +23,7 @@ impl Companions {
     /// Those of a binary that are there.
     pub fn of(binary: &Binary) -> Self {
         let Some(image) = binary.images().find(|image| image.has_debug_information()) else { return Self::default() };
-        let package = Some(package_of(&binary.place)).filter(|path| path.is_file());
+        let package = Some(package_of(&binary.place)).filter(|path| is_debug_file(path));
         let alternate = binary.alternate(image).and_then(Result::ok);
         let folder = binary.place.parent().unwrap_or(Path::new("")).to_owned();
         let split = SplitFiles { folder, symfs: binary.symfs.clone(), package: None };
@@ -32,7 +33,7 @@ impl Companions {
         let mut parts: Vec<_> = (0..file.units.len())
             .filter_map(part)
             .filter_map(|part| {
-                let place = split.places(&part).find(|place| place.is_file())?;
+                let place = split.places(&part).find(|place| is_debug_file(place))?;
                 Some((part.path, place))
             })
             .collect();
@@ -40,4 +41,9 @@ impl Companions {
         parts.dedup();
         Companions { alternate, package, parts }
     }
+}
+
+/// Debug information may name any file: only object files are of it.
+fn is_debug_file(file: &Path) -> bool {
+    file.is_file() && Image::open_debug(file).is_ok()
 }
