@@ -327,7 +327,7 @@ fn a_file_that_is_packed_is_not_written_to() {
     assert!(place.path("link").is_symlink());
     assert!(names(&place.path("old")).contains(&"recording.data".to_owned()));
     assert_eq!(there(), number);
-    // What cannot be written whole leaves the old file.
+    // A folder that is missing is said, and devices are written to.
     assert!(!pack("no/folder").status.success());
     assert!(pack("/dev/null").status.success() && !Path::new("/dev/null").is_file());
 }
