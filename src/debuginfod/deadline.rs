@@ -1,7 +1,7 @@
 //! A deadline for all that a server sends, which is put off while enough comes.
 //!
-//! What a client reads at once may need many reads of the socket: a chunk's extension can go on for ever, and so can small records of TLS.
-//! So each wait for bytes ends at the deadline, wherever it is made.
+//! What a client reads at once may need many reads of the socket: a chunk's extension can go on for ever, and so can small
+//! records of TLS. So each wait for bytes ends at the deadline, wherever it is made.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};

@@ -35,7 +35,8 @@ const UNUSED_FOR: (&str, u64) = ("max_unused_age_s", 604_800);
 pub const NAMES: [&str; 2] = ["debuginfo", "executable"];
 
 impl Folder {
-    /// `DEBUGINFOD_CACHE_PATH`, from the working directory; or else the old place, if there is something; or else below `XDG_CACHE_HOME`, by default `~/.cache`.
+    /// `DEBUGINFOD_CACHE_PATH`, from the working directory; or else the old place, if there is something; or else below
+    /// `XDG_CACHE_HOME`, by default `~/.cache`.
     pub fn of_user() -> Option<Self> {
         let old = || absolute("HOME").map(|home| home.join(".debuginfod_client_cache")).filter(|old| old.is_dir());
         let cache = || absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")));
