@@ -238,8 +238,11 @@ fn servers_that_fail_are_named_and_nothing_of_theirs_is_kept() {
     let server = Server::of(&place.fixture.binary);
     for (way, why) in [
         ("silent", "timeout"),
-        ("stalled", "timeout"),
+        ("stalled", "too slow"),
         ("dripping", "too slow"),
+        ("extension", "too slow"),
+        ("half", "its sections after"),
+        ("sized", "X-DEBUGINFOD-SIZE"),
         ("cut", "after"),
         ("chunks", "after"),
         ("other", "is of build"),
@@ -261,6 +264,35 @@ fn servers_that_fail_are_named_and_nothing_of_theirs_is_kept() {
     assert_eq!(printed(&output), place.stripped);
     let said = said(&output);
     assert!(said.contains("file:///srv is left out") && said.contains("http://127.0.0.1:1:"), "{said}");
+}
+
+#[test]
+fn a_file_has_to_be_there_in_the_time_that_is_allowed_for_all_of_it() {
+    let Some(place) = Place::new() else { return };
+    let server = Server::of(&place.fixture.binary);
+    for way in ["silent", "stalled", "dripping", "extension"] {
+        let mut command = place.command();
+        command.env("DEBUGINFOD_URLS", server.address(way)).env("DEBUGINFOD_CACHE_PATH", place.path("cache"));
+        // More than the greatest number of seconds that a clock has.
+        command.env("DEBUGINFOD_TIMEOUT", u64::MAX.to_string()).env("DEBUGINFOD_MAXTIME", "1");
+        let output = command.output().unwrap();
+        assert_eq!(printed(&output), place.stripped, "{way}");
+        assert!(said(&output).contains("DEBUGINFOD_MAXTIME"), "{way}: {}", said(&output));
+        assert!(!has_files(&place.path("cache")), "{way}");
+    }
+}
+
+#[test]
+fn the_folder_of_what_was_got_may_be_named_from_the_working_directory() {
+    let Some(place) = Place::new() else { return };
+    let server = Server::of(&place.fixture.binary);
+    let mut command = place.command();
+    command.env("DEBUGINFOD_URLS", server.address("found")).env("DEBUGINFOD_CACHE_PATH", "got/here");
+    let longest = u64::MAX.to_string();
+    command.env("DEBUGINFOD_TIMEOUT", &longest).env("DEBUGINFOD_MAXTIME", &longest);
+    let output = command.output().unwrap();
+    assert_eq!(printed(&output), place.expected, "{}", said(&output));
+    assert!(has_files(&place.path("got/here")));
 }
 
 /// Whether there is a file of a build.

@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use tempfile::NamedTempFile;
 
+use super::settings::A_DAY;
 use crate::models::absolute;
 
 /// The folder. Files in it say how long things are kept.
@@ -34,11 +35,13 @@ const UNUSED_FOR: (&str, u64) = ("max_unused_age_s", 604_800);
 pub const NAMES: [&str; 2] = ["debuginfo", "executable"];
 
 impl Folder {
-    /// `DEBUGINFOD_CACHE_PATH`; or else the old place, if there is something; or else below `XDG_CACHE_HOME`, by default `~/.cache`.
+    /// `DEBUGINFOD_CACHE_PATH`, from the working directory; or else the old place, if there is something; or else below
+    /// `XDG_CACHE_HOME`, by default `~/.cache`.
     pub fn of_user() -> Option<Self> {
         let old = || absolute("HOME").map(|home| home.join(".debuginfod_client_cache")).filter(|old| old.is_dir());
         let cache = || absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")));
-        let named = absolute("DEBUGINFOD_CACHE_PATH").or_else(old);
+        let named = std::env::var_os("DEBUGINFOD_CACHE_PATH").and_then(|named| std::path::absolute(named).ok());
+        let named = named.or_else(old);
         Some(Folder(named.or_else(|| Some(cache()?.join("debuginfod_client")))?))
     }
 
@@ -60,7 +63,16 @@ impl Folder {
     pub fn begin(&self, build_id: &str, name: &str) -> io::Result<NamedTempFile> {
         let folder = self.0.join(build_id);
         fs::create_dir_all(&folder)?;
-        tempfile::Builder::new().prefix(&format!("{name}.")).tempfile_in(folder)
+        let prefix = format!("{name}.");
+        // Who was killed while writing left a file. Nobody waits longer than a day for more bytes of one.
+        let is_left = |path: &Path, metadata: &Metadata| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            name.starts_with(&prefix) && metadata.is_file() && age(metadata.modified()) > A_DAY
+        };
+        for (left, _) in entries(&folder).filter(|(path, metadata)| is_left(path, metadata)) {
+            let _ = fs::remove_file(left);
+        }
+        tempfile::Builder::new().prefix(&prefix).tempfile_in(folder)
     }
 
     /// Keeps a file that was written.
@@ -159,6 +171,17 @@ mod tests {
         // What is not kept leaves nothing.
         drop(folder.begin("ab", "debuginfo").unwrap());
         assert_eq!(entries(&folder.0.join("ab")).count(), 1);
+    }
+
+    #[test]
+    fn what_a_killed_download_left_is_removed_after_a_day() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = Folder(place.path().to_owned());
+        let [young, old] = [(), ()].map(|()| folder.begin("ab", "debuginfo").unwrap().keep().unwrap().1);
+        made_old(&young, 86_000);
+        made_old(&old, 86_500);
+        drop(folder.begin("ab", "debuginfo").unwrap());
+        assert_eq!((young.exists(), old.exists()), (true, false));
     }
 
     #[test]

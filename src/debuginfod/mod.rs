@@ -4,6 +4,8 @@
 //! This is the only use of the network, and it is made by analyses only.
 
 #[cfg(feature = "debuginfod")]
+mod deadline;
+#[cfg(feature = "debuginfod")]
 mod folder;
 #[cfg(feature = "debuginfod")]
 mod server;

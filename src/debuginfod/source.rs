@@ -101,6 +101,10 @@ impl Source {
                 None => return Err(anyhow!("what it gave has no build id").into()),
             }
         }
+        let (length, expected) = (image.length(), image.expected_length());
+        if length < expected {
+            return Err(anyhow!("what it gave ends after {length} bytes, and its sections after {expected}").into());
+        }
         Ok(Some(self.folder.keep(file, &id, name).context("it cannot be kept (DEBUGINFOD_CACHE_PATH)")?))
     }
 }

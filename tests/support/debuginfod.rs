@@ -82,6 +82,25 @@ fn answer(mut stream: TcpStream, log: &Mutex<Vec<String>>, file: &[u8]) -> std::
             let head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffff\r\n";
             stream.write_all(&[head, &file[..1000]].concat())
         }
+        // The chunk's bytes never begin, and each read has one byte more of what comes before.
+        "extension" => {
+            stream.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffff;")?;
+            for _ in 0..300 {
+                sleep(TOO_LONG / 300);
+                stream.write_all(b"x")?;
+            }
+            Ok(())
+        }
+        // Half of the file, as a whole answer. `sized` says how large the file is.
+        "half" => stream.write_all(&[&head("200 OK", file.len() / 2), &file[..file.len() / 2]].concat()),
+        "sized" => {
+            let half = file.len() / 2;
+            let head = format!(
+                "HTTP/1.1 200 OK\r\nContent-Length: {half}\r\nX-DEBUGINFOD-SIZE: {}\r\nConnection: close\r\n\r\n",
+                file.len()
+            );
+            stream.write_all(&[head.as_bytes(), &file[..half]].concat())
+        }
         "other" => {
             let other = fs::read(Fixture::bursts("parse").binary)?;
             stream.write_all(&[head("200 OK", other.len()), other].concat())

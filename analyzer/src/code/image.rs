@@ -156,8 +156,18 @@ impl Image {
     }
 
     /// The file's length in bytes.
-    pub(super) fn length(&self) -> u64 {
+    pub fn length(&self) -> u64 {
         self.bytes.length()
+    }
+
+    /// Where the last of its sections, or their headers, ends: a file of fewer bytes was cut.
+    pub fn expected_length(&self) -> u64 {
+        let headers = file_header(&self.bytes).map_or(0, |header| {
+            let size = u64::from(header.e_shnum.get(LE)) * u64::from(header.e_shentsize.get(LE));
+            header.e_shoff.get(LE).saturating_add(size)
+        });
+        let sections = self.sections.iter().filter(|section| section.has_bytes());
+        sections.map(|section| section.file_offset.saturating_add(section.size)).fold(headers, u64::max)
     }
 
     pub(super) fn shared_bytes(&self) -> Arc<FileBytes> {

@@ -1,6 +1,7 @@
 //! MiniDebugInfo: the symbols of a stripped file, compressed in the file itself.
 
-use std::io::{Cursor, Read};
+use std::io::{self, Cursor, Read};
+use std::sync::Arc;
 
 use lzma_rust2::XzReader;
 
@@ -11,8 +12,8 @@ use super::file_bytes::FileBytes;
 const MOST_EXPANSION: u64 = 100;
 /// The size that any may have, in bytes.
 const SMALL: u64 = 1 << 20;
-/// The size that none may have, in bytes.
-const MOST: u64 = 256 << 20;
+/// The size that none may have, in bytes: real ones have a few MB, and every module may keep its own.
+const MOST: u64 = 64 << 20;
 /// What the decompressor may take beside, in KiB: `xz -9` makes streams that need 65 MiB.
 const MOST_MEMORY: u32 = 80 << 10;
 
@@ -22,19 +23,21 @@ impl Image {
     pub(crate) fn mini_debug_info(&self) -> Option<Image> {
         let compressed = self.section_bytes(self.section(".gnu_debugdata")?);
         let bytes = expand(&compressed)?;
-        let mut image = Self::parse_headers(FileBytes::of_memory(bytes.into())).ok()?;
+        let mut image = Self::parse_headers(FileBytes::of_memory(bytes)).ok()?;
         // It changes when the file does.
         image.identity = self.identity();
         Some(image)
     }
 }
 
-fn expand(compressed: &[u8]) -> Option<Vec<u8>> {
+/// It is expanded twice: first to know its size, so that no more memory is taken than what comes out needs.
+fn expand(compressed: &[u8]) -> Option<Arc<[u8]>> {
     let most = (compressed.len() as u64).saturating_mul(MOST_EXPANSION).clamp(SMALL, MOST);
-    let mut bytes = Vec::new();
-    let reader = XzReader::new_mem_limit(Cursor::new(compressed), false, MOST_MEMORY);
-    reader.take(most + 1).read_to_end(&mut bytes).ok()?;
-    (bytes.len() as u64 <= most).then_some(bytes)
+    let reader = || XzReader::new_mem_limit(Cursor::new(compressed), false, MOST_MEMORY);
+    let size = io::copy(&mut reader().take(most + 1), &mut io::sink()).ok().filter(|&size| size <= most)?;
+    let mut bytes: Arc<[u8]> = std::iter::repeat_n(0, usize::try_from(size).ok()?).collect();
+    reader().read_exact(Arc::get_mut(&mut bytes)?).ok()?;
+    Some(bytes)
 }
 
 #[cfg(test)]
@@ -80,5 +83,24 @@ mod tests {
         };
         assert_eq!(expand(&zeros(1 << 20)).map(|bytes| bytes.len()), Some(1 << 20));
         assert_eq!(expand(&zeros((1 << 20) + 1)), None);
+    }
+
+    #[test]
+    fn what_becomes_more_than_64_mib_is_none_however_large_it_is_compressed() {
+        // With so much that does not become smaller, the expansion is believed.
+        let made = |bytes: usize| {
+            let mut writer = lzma_rust2::XzWriter::new(Vec::new(), lzma_rust2::XzOptions::with_preset(0)).unwrap();
+            let zeros = vec![0; bytes - (1 << 20)];
+            std::io::Write::write_all(&mut writer, &zeros).unwrap();
+            let mut state = 1_u64;
+            let mixed = (0..1 << 20).map(|_| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                (state >> 56) as u8
+            });
+            std::io::Write::write_all(&mut writer, &mixed.collect::<Vec<u8>>()).unwrap();
+            writer.finish().unwrap()
+        };
+        assert_eq!(expand(&made(64 << 20)).map(|bytes| bytes.len()), Some(64 << 20));
+        assert_eq!(expand(&made((64 << 20) + 1)), None);
     }
 }
