@@ -21,6 +21,7 @@ fn every_command_of_the_guide_runs() {
     for host in ["web1", "web2", "web3"] {
         std::fs::write(setup.path(&format!("{host}.data")), [&recording[..], host.as_bytes()].concat()).unwrap();
     }
+    std::fs::write(setup.path("record.2025-11-21T12-00-00Z.data"), [&recording[..], b"unit"].concat()).unwrap();
     let programs = setup.path("bin");
     std::fs::create_dir(&programs).unwrap();
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_hbbp-fleet"), format!("{programs}/hbbp-fleet")).unwrap();
