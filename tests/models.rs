@@ -227,7 +227,8 @@ fn a_choice_that_would_change_nothing_is_wrong_usage() {
     refused(&["merge", "-o", "all.flow", &stacks], "--model is not for merging: what was seen");
     assert!(!setup.path("all.flow").exists());
     for format in ["bolt", "bolt-preagg", "llvm-profgen", "llvm-text", "llvm-extbin", "gcov"] {
-        let why = "--model is for --format pprof, otlp, callgrind, sde-mix and those of calling contexts, which count blocks";
+        let why =
+            "--model is for --format pprof, otlp, callgrind, sde-mix and those of calling contexts, which count blocks";
         refused(&["export", "--format", format, "-i", &stacks, "-o", "profile"], why);
     }
     refused(&["export", "--format", "perf-script", "-i", &stacks], "--model changes nothing here");
