@@ -14,7 +14,8 @@ fn files(place: &Place) -> Vec<PathBuf> {
         name.starts_with("web.2") && name.ends_with(".data")
     };
     let mut files: Vec<PathBuf> = names.filter(is_of_series).collect();
-    files.sort();
+    // In the order in which they began: the second one of a second is `web.TIME-2.data`.
+    files.sort_by_key(|path| path.file_stem().map(std::ffi::OsStr::to_owned));
     files
 }
 
