@@ -33,10 +33,7 @@ use crate::output::profile::left_out;
 use crate::progress::Progress;
 use crate::usage::wrong_usage;
 pub use kind::{DEFAULT_RECORDING, Reader, Reads};
-use kind::{begin_of, is_document};
-
-/// As what zstd packed begins.
-const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+use kind::{ZSTD, begin_of, is_document};
 
 /// Where binaries are found.
 #[derive(clap::Args)]

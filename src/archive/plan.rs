@@ -1,10 +1,10 @@
 //! Which files go into an archive, and under which names.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{self, Read};
+use std::fs;
 use std::path::{Component, Path, PathBuf};
 
+use analyzer::code::Image;
 use analyzer::lines::Companions;
 use analyzer::recording::{Module, ModuleKind};
 use analyzer::{Binary, BinarySearch, BuildId};
@@ -140,13 +140,7 @@ impl Names {
 
 /// Whether the kernel's file is a copy of its memory.
 fn is_core(module: &Module, binary: &Binary) -> bool {
-    const ET_CORE: [u8; 2] = 4u16.to_le_bytes();
-    let kind = || -> io::Result<[u8; 2]> {
-        let mut begin = [0; 18];
-        File::open(&binary.place)?.read_exact(&mut begin)?;
-        Ok([begin[16], begin[17]])
-    };
-    module.kind == ModuleKind::Kernel && kind().is_ok_and(|kind| kind == ET_CORE)
+    module.kind == ModuleKind::Kernel && Image::open(&binary.place).is_ok_and(|image| image.is_core())
 }
 
 /// The name of a path below a folder, without ways out of it.

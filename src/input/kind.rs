@@ -11,6 +11,9 @@ use serde::Deserialize;
 
 use crate::archive::is_archive;
 
+/// As what zstd packed begins.
+pub(super) const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+
 /// A command that reads files.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader {
@@ -107,12 +110,12 @@ impl Kind {
             return Self::Folder;
         }
         let begin = begin_of(file);
-        let packed = [(&b"\x1f\x8b"[..], "gzip"), (b"\x28\xb5\x2f\xfd", "zstd"), (b"\xfd7zXZ", "xz")];
+        let packed = [(&b"\x1f\x8b"[..], "gzip"), (&ZSTD[..], "zstd"), (b"\xfd7zXZ", "xz")];
         match &*begin {
             [0x7f, b'E', b'L', b'F', ..] => Self::Program,
             [b'#', b'!', ..] => Self::Script,
             [b'P', b'E', b'R', b'F', b'I', b'L', b'E', b'2', ..] => Self::Recording,
-            [0x28, 0xb5, 0x2f, 0xfd, ..] if is_archive(file) => Self::Archive,
+            packed if packed.starts_with(&ZSTD) && is_archive(file) => Self::Archive,
             text if is_document(text) => Self::of_document(file),
             text if Callgrind::begins_like(text) => Self::ForeignTruth("callgrind"),
             text if MixFile::begins_like(text) => Self::ForeignTruth("SDE's -mix"),

@@ -22,22 +22,20 @@ impl DebugFile {
         Some(DebugFile { path: file.to_owned(), image })
     }
 
+    /// The file, if it can be read and is the one that is wanted.
+    fn open(path: PathBuf, is_wanted: impl Fn(&Image) -> bool) -> Option<Self> {
+        let image = Image::open_debug(&path).ok().filter(is_wanted)?;
+        Some(DebugFile { path, image })
+    }
+
     /// The file, if it is one of this build.
     fn of_build(path: PathBuf, build_id: &BuildId) -> Option<Self> {
-        let image = Image::open_debug(&path).ok().filter(|image| image.build_id() == Some(build_id))?;
-        Some(DebugFile { path, image })
+        Self::open(path, |image| image.build_id() == Some(build_id))
     }
 
     /// The file, if it is the one to which `dwz` moved something.
     fn alternate(path: PathBuf, id: &BuildId) -> Option<Self> {
-        let image = Image::open_debug(&path).ok().filter(|image| image.alternate_id().as_ref() == Some(id))?;
-        Some(DebugFile { path, image })
-    }
-
-    /// The file, if it has this checksum.
-    fn of_checksum(path: PathBuf, checksum: u32) -> Option<Self> {
-        let image = Image::open_debug(&path).ok().filter(|image| image.checksum() == checksum)?;
-        Some(DebugFile { path, image })
+        Self::open(path, |image| image.alternate_id().as_ref() == Some(id))
     }
 }
 
@@ -68,7 +66,7 @@ impl BinarySearch {
             let same = folder.strip_prefix(root).or_else(|_| folder.strip_prefix("/")).ok()?;
             let places = [folder.join(&name), folder.join(".debug").join(&name), installed.join(same).join(&name)];
             let mut others = places.into_iter().filter(|place| place != file);
-            others.find_map(|place| DebugFile::of_checksum(place, checksum))
+            others.find_map(|place| DebugFile::open(place, |image| image.checksum() == checksum))
         })
     }
 
@@ -108,7 +106,7 @@ impl Binary {
 }
 
 /// Where distributions install the debug file of a build id.
-fn installed_by_id(installed: &Path, build_id: &BuildId) -> Option<PathBuf> {
+pub(super) fn installed_by_id(installed: &Path, build_id: &BuildId) -> Option<PathBuf> {
     let (folder, name) = folder_and_name(build_id.as_bytes())?;
     Some(installed.join(".build-id").join(folder).join(name + ".debug"))
 }

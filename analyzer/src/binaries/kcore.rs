@@ -7,10 +7,9 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 use super::Refused;
-use super::kernel::{KERNEL_HALF, MODULES};
 use crate::address::Svma;
 use crate::code::{Image, MadeFunction, made_elf};
-use crate::recording::KernelPlace;
+use crate::recording::{KERNEL_HALF, KERNEL_MODULES, KernelPlace};
 
 /// Bytes of code that are read: a kernel has 10 to 40 MB.
 const MOST: u64 = 256 << 20;
@@ -30,7 +29,7 @@ pub(super) fn kernel_of(file: &Path, core: &Image, place: &KernelPlace) -> Resul
         }
         None => return Err(Refused::UnknownKernel(file.to_owned())),
     }
-    let is_of_image = |start: u64| (KERNEL_HALF..MODULES).contains(&start);
+    let is_of_image = |start: u64| (KERNEL_HALF..KERNEL_MODULES).contains(&start);
     let segments = core.segments().iter().filter(|segment| segment.executable && is_of_image(segment.start.0));
     let (mut runs, mut left): (Vec<(u64, Vec<u8>)>, u64) = (Vec::new(), MOST);
     for segment in segments {
@@ -40,7 +39,7 @@ pub(super) fn kernel_of(file: &Path, core: &Image, place: &KernelPlace) -> Resul
         };
         runs.push((segment.start.0, bytes.to_vec()));
     }
-    let ends = symbols.iter().skip(1).map(|(start, ..)| *start).chain([MODULES]);
+    let ends = symbols.iter().skip(1).map(|(start, ..)| *start).chain([KERNEL_MODULES]);
     let functions: Vec<MadeFunction<'_>> = symbols
         .iter()
         .zip(ends)
@@ -82,7 +81,7 @@ fn symbols(path: &Path) -> Result<Vec<(u64, Kind, String)>, Refused> {
         let mut fields = text.split_ascii_whitespace();
         let (Some(address), Some(kind), Some(name)) = (fields.next(), fields.next(), fields.next()) else { continue };
         let address = u64::from_str_radix(address, 16).ok();
-        if let Some(address) = address.filter(|address| (KERNEL_HALF..MODULES).contains(address)) {
+        if let Some(address) = address.filter(|address| (KERNEL_HALF..KERNEL_MODULES).contains(address)) {
             symbols.push((address, Kind::of(kind, name), name.to_owned()));
         }
     }

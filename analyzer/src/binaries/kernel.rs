@@ -6,24 +6,38 @@
 //! slide                                      0x1e000000      the same for all code: KASLR
 //! ```
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use super::{Binary, BinarySearch, NoCode, Refused, answers, in_build_id_cache, kcore, open_with_code, other_build};
+use super::debug_file::{in_build_id_cache, installed_by_id};
+use super::{Binary, BinarySearch, NoCode, Refused, answers, kcore, open_with_code, other_build};
 use crate::address::{Avma, Svma};
-use crate::build_id::folder_and_name;
 use crate::code::{Image, ImageError};
-use crate::recording::{KernelPlace, Mapping, Module, ModuleId, ModuleKind};
+use crate::recording::{KERNEL_HALF, KERNEL_MODULES, KernelPlace, Mapping, Module, ModuleId, ModuleKind};
 
 /// The kernel is moved by whole pages.
 const PAGE: u64 = 4096;
-/// The kernel's half of all addresses.
-pub(super) const KERNEL_HALF: u64 = 1 << 63;
-/// Where modules begin on x86-64, wherever the kernel is: its image ends before.
-pub(super) const MODULES: u64 = 0xffff_ffff_c000_0000;
 
 impl BinarySearch {
-    /// Finds and opens the file of the kernel: the one that was given, or one of the recorded build at the usual places.
-    pub(super) fn open_kernel(&self, module: &Module) -> Result<Binary, NoCode> {
+    /// Finds the code of the kernel: its file, or what the recording has of it. What was patched is in the recording alone, so a file takes its
+    /// place only if it is named, or was when it was packed; if that one is refused, what is recorded stays, and says why.
+    pub(super) fn open_kernel(&self, module: &Module, recorded: Option<Binary>) -> Result<Binary, NoCode> {
+        let packed = self.packed(module);
+        let Some(recorded) = recorded else {
+            return packed.map_or_else(|| self.open_file_of_kernel(module), |packed| in_place(packed?, module));
+        };
+        let named = match packed {
+            _ if self.is_given_for(module) => self.open_file_of_kernel(module),
+            Some(Ok(packed)) => in_place(packed, module),
+            _ => return Ok(recorded),
+        };
+        Ok(named.unwrap_or_else(|why| {
+            let other_build = Some(format!("{why}: its code is taken from the recording"));
+            Binary { other_build, ..recorded }
+        }))
+    }
+
+    /// The file that was given, or one of the recorded build at the usual places.
+    fn open_file_of_kernel(&self, module: &Module) -> Result<Binary, NoCode> {
         let given = self.overrides.iter().filter(|given| answers(given, module));
         let mut files: Vec<PathBuf> = given.map(|given| given.file.clone()).collect();
         if files.is_empty() {
@@ -67,11 +81,9 @@ impl BinarySearch {
     /// Where distributions and `perf` put it. None without a recorded build id: nothing could tell whether it is the same kernel.
     fn usual_places(&self, module: &Module) -> Vec<PathBuf> {
         let Some(build_id) = &module.build_id else { return Vec::new() };
-        let root = self.symfs.as_deref().unwrap_or(Path::new("/"));
+        let root = self.root();
         let mut places = [in_build_id_cache(build_id, "vmlinux"), in_build_id_cache(build_id, "elf")].concat();
-        if let Some((folder, name)) = folder_and_name(build_id.as_bytes()) {
-            places.push(root.join("usr/lib/debug/.build-id").join(folder).join(name + ".debug"));
-        }
+        places.extend(installed_by_id(&root.join("usr/lib/debug"), build_id));
         let release = module.kernel.as_ref().and_then(|place| place.release.as_deref());
         // It is input.
         if let Some(release) = release.filter(|release| !release.is_empty() && !release.contains('/')) {
@@ -90,7 +102,7 @@ impl BinarySearch {
 }
 
 /// The file of a kernel that came with a recording, with how far it ran from where it was linked.
-pub(super) fn in_place(binary: Binary, module: &Module) -> Result<Binary, NoCode> {
+fn in_place(binary: Binary, module: &Module) -> Result<Binary, NoCode> {
     if binary.image.is_core() {
         return Err(NoCode::NotPacked("copies of `perf record --kcore` are not read from archives".to_owned()));
     }
@@ -121,11 +133,11 @@ pub(crate) fn kernel_mappings(binary: &Binary, module: ModuleId) -> Vec<Mapping>
     let code = binary.image.segments().iter().filter(|segment| segment.executable);
     let mapping = |segment: &crate::code::Segment| {
         let start = segment.start.0.wrapping_add(binary.slide);
-        let in_image = (KERNEL_HALF..MODULES).contains(&start);
-        let size = segment.size.min(MODULES.saturating_sub(start));
+        let in_image = (KERNEL_HALF..KERNEL_MODULES).contains(&start);
+        let size = segment.size.min(KERNEL_MODULES.saturating_sub(start));
         in_image.then(|| Mapping::new(Avma(start), size, segment.file_offset, module))?
     };
-    let all = Mapping::new(Avma(KERNEL_HALF), MODULES - KERNEL_HALF, KERNEL_HALF, module);
+    let all = Mapping::new(Avma(KERNEL_HALF), KERNEL_MODULES - KERNEL_HALF, KERNEL_HALF, module);
     all.into_iter().chain(code.filter_map(mapping)).collect()
 }
 

@@ -139,27 +139,15 @@ impl BinarySearch {
     /// # Errors
     /// It has no file, or none that was found is a binary of the recorded build.
     pub fn open(&self, module: &Module) -> Result<Binary, NoCode> {
-        // What was patched is in the recording alone, so a file takes its place only if it is asked for.
-        let instead = module.kind == ModuleKind::Kernel && self.is_given_for(module);
-        if let Some(Ok(image)) = module.recorded_image() {
-            let recorded = Binary { is_recorded: true, ..self.binary(PathBuf::from(&module.path), image) };
-            return Ok(match instead.then(|| self.open_kernel(module)).or_else(|| self.packed_kernel(module)) {
-                None => recorded,
-                Some(Ok(file)) => file,
-                Some(Err(why)) => {
-                    let other_build = Some(format!("{why}: its code is taken from the recording"));
-                    Binary { other_build, ..recorded }
-                }
-            });
-        }
-        match module.kind {
-            ModuleKind::File | ModuleKind::KernelModule => {}
-            ModuleKind::Kernel => {
-                let packed = self.packed(module).map(|packed| kernel::in_place(packed?, module));
-                return packed.unwrap_or_else(|| self.open_kernel(module));
-            }
-            ModuleKind::Anonymous => return Err(NoCode::NoFile),
-            ModuleKind::Unknown => return Err(NoCode::Unmapped),
+        let recorded = module.recorded_image().and_then(Result::ok);
+        let recorded =
+            recorded.map(|image| Binary { is_recorded: true, ..self.binary(PathBuf::from(&module.path), image) });
+        match (module.kind, recorded) {
+            (ModuleKind::Kernel, recorded) => return self.open_kernel(module, recorded),
+            (_, Some(recorded)) => return Ok(recorded),
+            (ModuleKind::File | ModuleKind::KernelModule, None) => {}
+            (ModuleKind::Anonymous, None) => return Err(NoCode::NoFile),
+            (ModuleKind::Unknown, None) => return Err(NoCode::Unmapped),
         }
         if let Some(packed) = self.packed(module) {
             return packed;
@@ -183,12 +171,6 @@ impl BinarySearch {
             return Ok(self.with_debug_file(file, image, None));
         }
         Err(if refused.is_empty() { NoCode::NoPath } else { NoCode::Refused(refused) })
-    }
-
-    /// The kernel's file that came with a recording, which has its code, too: it was named when they were put together.
-    fn packed_kernel(&self, module: &Module) -> Option<Result<Binary, NoCode>> {
-        let packed = if module.kind == ModuleKind::Kernel { self.packed(module) } else { None };
-        Some(kernel::in_place(packed?.ok()?, module))
     }
 
     /// What came with a recording, where the user named no file.

@@ -146,7 +146,7 @@ impl Image {
     }
 
     /// Whether it is a core file: memory of something that ran, not a program.
-    pub(crate) fn is_core(&self) -> bool {
+    pub fn is_core(&self) -> bool {
         file_header(&self.bytes).is_ok_and(|header| header.e_type.get(LE) == ET_CORE)
     }
 

@@ -14,7 +14,9 @@ pub struct ModuleId(pub u32);
 const NO_MODULE: ModuleId = ModuleId(u32::MAX);
 
 /// Where the kernel's half of an address space begins.
-const KERNEL_HALF: u64 = 1 << 63;
+pub(crate) const KERNEL_HALF: u64 = 1 << 63;
+/// Where the kernel's modules begin on x86-64, and what else is made while it runs, wherever its image is: that ends before.
+pub(crate) const KERNEL_MODULES: u64 = 0xffff_ffff_c000_0000;
 
 /// A part of a module mapped into an address space: `[start, start + len)` shows the file from offset `pgoff` on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,15 +14,14 @@ use std::collections::BTreeMap;
 
 use crate::address::Avma;
 use crate::code::{MadeFunction, made_elf};
-use crate::recording::{AddressSpace, KERNEL, KERNEL_PID, Mapping, ModuleId, ModuleKind, ModuleTable, TaskEvent};
+use crate::recording::pages::pages;
+use crate::recording::{
+    AddressSpace, KERNEL, KERNEL_HALF, KERNEL_MODULES, KERNEL_PID, Mapping, ModuleId, ModuleKind, ModuleTable,
+    TaskEvent,
+};
 
-/// Where the kernel's half of all addresses begins.
-const KERNEL_HALF: u64 = 1 << 63;
-/// Where modules begin on x86-64, and what else is made while the kernel runs.
-const MODULES: u64 = 0xffff_ffff_c000_0000;
 /// The name of code that the kernel has made.
 const MADE: &str = "[kernel.jit]";
-const PAGE: u64 = 4096;
 
 /// What records say of it.
 #[derive(Debug, Default)]
@@ -71,7 +70,7 @@ impl KernelCode {
             }
             let at = at + again;
             known_to = at + bytes.len() as u64;
-            // Of functions that are one after the other the second may be another module's.
+            // Of functions that are one after the other the second may be another module's; nothing smaller than a page is mapped.
             for (at, bytes) in pages(at, bytes) {
                 let mapping = space.find(Avma(at));
                 let module = mapping.map_or_else(|| without_mapping(at, modules), |mapping| mapping.module);
@@ -145,19 +144,7 @@ impl Copied {
 
 /// The module of code that nothing is mapped at: the kernel's image below its modules, and above what the kernel has made, BPF programs and trampolines.
 fn without_mapping(at: u64, modules: &mut ModuleTable) -> ModuleId {
-    modules.intern(if at < MODULES { KERNEL } else { MADE }.as_bytes(), None)
-}
-
-/// Bytes by page: nothing smaller is mapped.
-fn pages(at: u64, bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
-    let (mut at, mut rest) = (at, bytes);
-    std::iter::from_fn(move || {
-        let (page, after) = rest.split_at(rest.len().min((PAGE - at % PAGE) as usize));
-        let found = (at, page);
-        // The last one may end with the last address.
-        (at, rest) = (at.wrapping_add(page.len() as u64), after);
-        (!page.is_empty()).then_some(found)
-    })
+    modules.intern(if at < KERNEL_MODULES { KERNEL } else { MADE }.as_bytes(), None)
 }
 
 /// Where the kernel and its modules are in the end.
@@ -180,6 +167,7 @@ fn mapped(events: &[(u64, TaskEvent)]) -> AddressSpace {
 mod tests {
     use super::*;
     use crate::code::FunctionTable;
+    use crate::recording::pages::PAGE;
 
     const TEXT: u64 = 0xffff_ffff_9f00_0000;
     const MODULE: u64 = 0xffff_ffff_c040_0000;

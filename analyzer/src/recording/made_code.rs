@@ -20,12 +20,12 @@ use formats::made_code::MadeCode;
 use crate::address::Avma;
 use crate::code::{MadeFunction, made_elf};
 use crate::recording::kernel_code::KernelCode;
-use crate::recording::{KERNEL_PID, Mapping, ModuleTable, TaskEvent};
+use crate::recording::pages::{PAGE, pages};
+use crate::recording::{KERNEL_HALF, KERNEL_PID, Mapping, ModuleTable, TaskEvent};
 
 /// The name of modules of such code.
 pub const MADE_CODE: &str = "[jit]";
 
-const PAGE: u64 = 4096;
 /// Bytes that change their layer together: code runs on from page to page.
 const AREA: u64 = 1 << 16;
 /// Pages of all layers: 128 MiB. What finds no room is unread.
@@ -69,7 +69,7 @@ impl MadeCodes {
             MadeCode::Executed { time, pid, pieces } => {
                 // The kernel's half of the addresses is none of a process.
                 let in_process =
-                    |at: u64, bytes: &[u8]| at.checked_add(bytes.len() as u64).is_some_and(|end| end < 1 << 63);
+                    |at: u64, bytes: &[u8]| at.checked_add(bytes.len() as u64).is_some_and(|end| end < KERNEL_HALF);
                 for (at, bytes) in pieces.into_iter().filter(|(at, bytes)| in_process(*at, bytes)) {
                     self.pieces.push(Piece { time, pid, at, first: self.bytes.len(), length: bytes.len() });
                     self.bytes.extend_from_slice(bytes);
@@ -310,14 +310,7 @@ impl Layers {
 
 /// The parts of `bytes` that are in one page each: its address, the first byte in it.
 fn parts(at: u64, bytes: &[u8]) -> Vec<(u64, usize, &[u8])> {
-    let (mut at, mut rest, mut parts) = (at, bytes, Vec::new());
-    while !rest.is_empty() {
-        let first = at % PAGE;
-        let (part, after) = rest.split_at(rest.len().min((PAGE - first) as usize));
-        parts.push((at - first, first as usize, part));
-        (at, rest) = (at + part.len() as u64, after);
-    }
-    parts
+    pages(at, bytes).map(|(at, part)| (at - at % PAGE, (at % PAGE) as usize, part)).collect()
 }
 
 /// Names by address, with their ends. Of those that overlap the last holds: code was freed, and other code came there.

@@ -15,12 +15,11 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::ops::Range;
 
+use formats::made_code::KERNEL_PID;
+
 use crate::address::Avma;
 use crate::recording::never_empty::NeverEmpty;
 use crate::recording::{AddressSpace, Mapping};
-
-/// The pid under which the kernel's own mappings are recorded.
-pub const KERNEL_PID: u32 = u32::MAX;
 
 /// Something that happened to a process.
 #[derive(Clone, Debug)]

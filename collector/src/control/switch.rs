@@ -3,13 +3,11 @@
 use std::collections::{HashMap, VecDeque};
 
 use control::{Message, Order, Scope};
+use perf_event_open_sys::bindings as sys;
 
 use crate::control::outlook::Outlook;
 use crate::session::record_layout::{BrokenRecord, RecordBytes, RecordLayout, SAMPLE, first_record, word};
 
-const COMM: u32 = 3;
-const EXIT: u32 = 4;
-const FORK: u32 = 7;
 /// `PERF_RECORD_MISC_COMM_EXEC`: the name is that of a program that was executed.
 const COMM_EXEC: u16 = 1 << 13;
 
@@ -167,9 +165,11 @@ impl Switch {
                 }
                 return on;
             }
-            (FORK, Some((pid, parent))) if pid != parent => self.set_own(pid, self.own.get(&parent).copied()),
-            (COMM, Some((pid, _))) if record.misc() & COMM_EXEC != 0 => self.set_own(pid, None),
-            (EXIT, Some((pid, _))) if word(record.body, 8).is_some_and(|word| word as u32 == pid) => {
+            (sys::PERF_RECORD_FORK, Some((pid, parent))) if pid != parent => {
+                self.set_own(pid, self.own.get(&parent).copied())
+            }
+            (sys::PERF_RECORD_COMM, Some((pid, _))) if record.misc() & COMM_EXEC != 0 => self.set_own(pid, None),
+            (sys::PERF_RECORD_EXIT, Some((pid, _))) if word(record.body, 8).is_some_and(|word| word as u32 == pid) => {
                 self.set_own(pid, None);
             }
             _ => {}
@@ -237,15 +237,15 @@ mod tests {
     }
 
     fn fork(pid: u64, parent: u64, time: u64) -> Vec<u8> {
-        record(FORK, 0, &[pid | parent << 32, pid | parent << 32, time, pid, time, 5])
+        record(sys::PERF_RECORD_FORK, 0, &[pid | parent << 32, pid | parent << 32, time, pid, time, 5])
     }
 
     fn exit(pid: u64, time: u64) -> Vec<u8> {
-        record(EXIT, 0, &[pid | 1 << 32, pid | pid << 32, time, pid, time, 5])
+        record(sys::PERF_RECORD_EXIT, 0, &[pid | 1 << 32, pid | pid << 32, time, pid, time, 5])
     }
 
     fn exec(pid: u64, time: u64) -> Vec<u8> {
-        record(COMM, COMM_EXEC, &[pid | pid << 32, 0x78, pid | pid << 32, time, 5])
+        record(sys::PERF_RECORD_COMM, COMM_EXEC, &[pid | pid << 32, 0x78, pid | pid << 32, time, 5])
     }
 
     /// Pids and times of the samples that are left.

@@ -47,6 +47,17 @@ pub(crate) fn first_record(bytes: &[u8], offset: usize) -> Result<Option<RecordB
     }
 }
 
+/// The records of `bytes`, one after the other; the first that is broken is the last.
+pub(crate) fn records(bytes: &[u8]) -> impl Iterator<Item = Result<RecordBytes<'_>, BrokenRecord>> {
+    let mut offset = Some(0);
+    std::iter::from_fn(move || {
+        let at = offset.take()?;
+        let record = first_record(bytes.get(at..).unwrap_or_default(), at).transpose()?;
+        offset = record.ok().map(|record| at + record.all.len());
+        Some(record)
+    })
+}
+
 /// Places of time and id, the same for all events of a recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RecordLayout {

@@ -11,7 +11,7 @@ use perfdata::{RecordType, Writer};
 use crate::control::Control;
 use crate::errno::Errno;
 use crate::session::lead::Lead;
-use crate::session::record_layout::{BrokenRecord, RecordLayout, first_record};
+use crate::session::record_layout::{BrokenRecord, RecordLayout, records};
 pub(crate) use crate::session::recorder::turn::Ended;
 use crate::session::rotation::Safe;
 use crate::session::standing::Standing;
@@ -174,25 +174,21 @@ impl<W: Write> Recorder<W> {
     }
 
     /// Writes records of what is found when recording begins.
-    pub(crate) fn write_found(&mut self, records: &[u8]) -> Result<(), RecorderError> {
+    pub(crate) fn write_found(&mut self, found: &[u8]) -> Result<(), RecorderError> {
         if let Some(standing) = &mut self.standing {
-            let mut offset = 0;
-            while let Some(record) = first_record(&records[offset..], offset)? {
-                standing.see(&record);
-                offset += record.all.len();
+            for record in records(found) {
+                standing.see(&record?);
             }
         }
-        self.write_standing(records)
+        self.write_standing(found)
     }
 
     /// Writes records of what was there before.
-    pub(crate) fn write_standing(&mut self, records: &[u8]) -> Result<(), RecorderError> {
-        let mut offset = 0;
-        while let Some(record) = first_record(&records[offset..], offset)? {
-            self.tally.see(&record);
-            offset += record.all.len();
+    pub(crate) fn write_standing(&mut self, standing: &[u8]) -> Result<(), RecorderError> {
+        for record in records(standing) {
+            self.tally.see(&record?);
         }
-        Ok(self.writer.write_raw(records)?)
+        Ok(self.writer.write_raw(standing)?)
     }
 
     /// What makes the file less than it could be, in sentences.
@@ -237,20 +233,16 @@ impl<W: Write> Recorder<W> {
 
     fn put(&mut self) -> Result<(), RecorderError> {
         if let Some(standing) = &mut self.standing {
-            let mut offset = 0;
-            while let Some(record) = first_record(&self.out[offset..], offset)? {
-                standing.see(&record);
-                offset += record.all.len();
+            for record in records(&self.out) {
+                standing.see(&record?);
             }
         }
         self.lead.hold_back(&mut self.out)?;
         if self.out.is_empty() {
             return Ok(());
         }
-        let mut offset = 0;
-        while let Some(record) = first_record(&self.out[offset..], offset)? {
-            self.tally.see(&record);
-            offset += record.all.len();
+        for record in records(&self.out) {
+            self.tally.see(&record?);
         }
         let written = self.writer.write_raw(&self.out);
         self.unmarked += self.out.len();
@@ -283,6 +275,7 @@ mod tests {
     use perfdata::{Chunk, EventDescription, Features, Recording};
 
     use super::*;
+    use crate::session::record_layout::first_record;
 
     /// Records of a real recording, handed out through rings as a kernel would: each ring in order of time, read a little later than
     /// the one before, all rings once per round.

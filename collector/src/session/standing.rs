@@ -6,16 +6,13 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use formats::phase_mark::PhaseMark;
+use perf_event_open_sys::bindings as sys;
 use perfdata::{Comm, Error, EventDescription, RecordType, SampleId, Task, Writer};
 
 use crate::session::phases_standing::PhasesStanding;
 use crate::session::record_layout::{RecordBytes, RecordLayout, word};
 use crate::sys::process::{is_running, mappings};
 
-const COMM: u32 = 3;
-const EXIT: u32 = 4;
-const FORK: u32 = 7;
-const MMAP2: u32 = 10;
 /// `misc` of a COMM: an exec gave the name. Of a FORK: the process was there before the recording.
 const MISC_EXEC: u16 = 1 << 13;
 /// Bytes of an MMAP2 record up to the mapping's beginning.
@@ -72,10 +69,10 @@ impl Standing {
             self.phases.pass(time);
         }
         match record.kind {
-            COMM => self.name(record),
-            FORK => self.fork(record),
-            EXIT => self.exit(record),
-            MMAP2 => self.map(record),
+            sys::PERF_RECORD_COMM => self.name(record),
+            sys::PERF_RECORD_FORK => self.fork(record),
+            sys::PERF_RECORD_EXIT => self.exit(record),
+            sys::PERF_RECORD_MMAP2 => self.map(record),
             _ => None,
         };
     }

@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 use super::names::Names as ComparedNames;
 use super::table::{columns, rest, role, shares};
 use super::{Noise, Report, noise};
+use crate::commands::mix::titles;
 use crate::output::{Align, Unit};
 
 /// A comparison by keys.
@@ -98,7 +99,7 @@ impl Pivot {
                 groups.iter().enumerate().map(|(place, group)| (group.moved.what[0].as_str(), place)).collect();
             rows.sort_by_key(|row| place.get(row.moved.what[0].as_str()).copied());
         }
-        Pivot { keys: query.rows.iter().map(Key::to_string).collect(), rows, groups, sides }
+        Pivot { keys: titles(&query.rows), rows, groups, sides }
     }
 
     /// How many rows changed by more than chance changes any of so many, in a sentence; `None` where there is no chance, and where it is not known.

@@ -7,7 +7,7 @@ use formats::metadata::RECORD_TYPE;
 use perfdata::Writer;
 
 use crate::session::lead::Lead;
-use crate::session::record_layout::{BrokenRecord, SAMPLE, first_record};
+use crate::session::record_layout::{BrokenRecord, SAMPLE, records};
 use crate::session::recorder::{Recorder, RecorderError, RingSource, Stop};
 use crate::session::rotation::Safe;
 use crate::session::tally::Tally;
@@ -73,7 +73,8 @@ impl<W: Write> Recorder<W> {
     /// Where the first burst begins in what is to be written.
     fn first_burst(&self) -> Result<Option<usize>, BrokenRecord> {
         let mut offset = 0;
-        while let Some(record) = first_record(&self.out[offset..], offset)? {
+        for record in records(&self.out) {
+            let record = record?;
             if record.kind == SAMPLE && self.layout.sample_id(&record) == self.burst {
                 return Ok(Some(offset));
             }
@@ -110,10 +111,10 @@ impl<W: Write> Recorder<W> {
 
 /// Takes the records out of `ring` that are the collector's own.
 fn take_own_records(ring: &mut Vec<u8>, own: &mut Vec<u8>) -> Result<(), BrokenRecord> {
-    let (mut others, mut offset) = (Vec::with_capacity(ring.len()), 0);
-    while let Some(record) = first_record(&ring[offset..], offset)? {
+    let mut others = Vec::with_capacity(ring.len());
+    for record in records(ring) {
+        let record = record?;
         (if record.kind == RECORD_TYPE { &mut *own } else { &mut others }).extend_from_slice(record.all);
-        offset += record.all.len();
     }
     *ring = others;
     Ok(())
