@@ -117,6 +117,17 @@ pub struct Level {
     pub beyond: f64,
 }
 
+/// Which loads of what was just stored get the stored register, in no time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Renaming {
+    /// None: the core waits for each store.
+    Never,
+    /// All of them.
+    Always,
+    /// Those of general registers, by a base register and a displacement, where what is stored at the address is loaded once only.
+    OfOneLoad,
+}
+
 /// Sizes of a first and of a second level that a machine can have, bytes.
 const POSSIBLE: [RangeInclusive<u64>; 2] = [8 << 10..=1 << 20, 64 << 10..=64 << 20];
 
@@ -137,8 +148,8 @@ pub struct Core {
     pub vector_load: f64,
     /// Cycles from a store to a load of the same memory by another address.
     pub forward: f64,
-    /// Whether a load by the registers and displacement of a store gets the register that was stored, at once.
-    pub renames_memory: bool,
+    /// Which loads by the registers and displacement of a store get the register that was stored, at once.
+    pub renames_memory: Renaming,
     /// Cycles more for a sum of floating point numbers on its way to another unit than to the next sum.
     pub from_sum: f64,
     /// Loads that begin in a cycle,

@@ -1,6 +1,6 @@
 //! Zen 2 to Zen 5.
 
-use crate::core::{Core, Times, Units, keeps, takes};
+use crate::core::{Core, Renaming, Times, Units, keeps, takes};
 use crate::tables::levels;
 
 /// As `benches/core-latencies` measured it. Where that and the manual differ, it is the former: mixes that no unit holds up run at 5.5 to 7.7
@@ -15,7 +15,7 @@ pub(crate) const ZEN_5: Core = Core {
     load: 4.0,
     vector_load: 6.0,
     forward: 6.0,
-    renames_memory: true,
+    renames_memory: Renaming::Always,
     from_sum: 1.0,
     loads: 3.0,
     vector_loads: 2.0,

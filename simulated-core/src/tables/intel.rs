@@ -1,6 +1,6 @@
 //! Skylake to Golden Cove, and Gracemont.
 
-use crate::core::{Core, Times, Units, keeps, takes};
+use crate::core::{Core, Renaming, Times, Units, keeps, takes};
 use crate::tables::levels;
 
 /// Four instructions in a cycle, vectors on three of the four ports of general registers, one store.
@@ -12,7 +12,7 @@ pub(crate) const SKYLAKE: Core = Core {
     load: 5.0,
     vector_load: 6.0,
     forward: 4.0,
-    renames_memory: false,
+    renames_memory: Renaming::Never,
     from_sum: 0.0,
     loads: 2.0,
     vector_loads: 2.0,
@@ -67,7 +67,7 @@ pub(crate) const GOLDEN_COVE: Core = Core {
     width: 5.0,
     window: 512,
     forward: 5.0,
-    renames_memory: true,
+    renames_memory: Renaming::OfOneLoad,
     loads: 3.0,
     vector_loads: 3.0,
     units: Units { integer: 5.0, ..SKYLAKE.units },
