@@ -200,12 +200,35 @@ fn two_recordings_of_one_program_show_no_finding() {
     }
 }
 
+/// Lines are sums over parts of blocks. A mix by line sums up instructions.
+#[test]
+fn lines_have_the_intervals_that_a_mix_by_line_gives_them() {
+    let fixture = Fixture::bursts("compress");
+    let [_, file, option, binary] = fixture.input();
+    let truth = fixture.truth();
+    let truth = truth.to_str().unwrap();
+    let diff = |options: &[&str]| {
+        json(&[&["diff", &file, truth, &option, &binary, "--format", "json", "--top", "0"][..], options].concat())
+    };
+    // Shares of the recording differ a little: a mix has code that was not read, too.
+    let numbers = |row: &Value| ["after", "change_error"].map(|field| row[field].as_f64().unwrap());
+    let whole = diff(&[]);
+    let by_key = diff(&["--rows", "line"]);
+    let rows: Vec<[f64; 2]> = by_key["rows"].as_array().unwrap().iter().map(numbers).collect();
+    let lines: Vec<[f64; 2]> = whole["lines"].as_array().unwrap().iter().map(numbers).collect();
+    assert!(lines.len() > 50, "{}", lines.len());
+    let is_near = |line: &[f64; 2], row: &[f64; 2]| line.iter().zip(row).all(|(a, b)| (a - b).abs() <= 1e-9);
+    let found = lines.iter().filter(|line| rows.iter().any(|row| is_near(line, row))).count();
+    // Some lines of code that was inlined are two rows of one, and one of the other.
+    assert!(found * 10 >= lines.len() * 9, "{found} of {} lines", lines.len());
+}
+
 #[test]
 fn a_recording_does_not_differ_from_itself() {
     let fixture = Fixture::bursts("objects");
     let [_, file, option, binary] = fixture.input();
     let document = json(&["diff", "--format", "json", &file, &file, &option, &binary]);
-    for list in ["functions", "blocks", "mix"] {
+    for list in ["functions", "blocks", "lines", "mix"] {
         for row in document[list].as_array().unwrap() {
             assert_eq!(row["within_error"], true, "{row}");
         }

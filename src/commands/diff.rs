@@ -11,7 +11,9 @@ mod work;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use analyzer::flow::{AnalysedFlow, BlockName, Comparison, FunctionName, InstructionKind, Moved, compare};
+use analyzer::flow::{
+    AnalysedFlow, BlockName, Comparison, FunctionName, InstructionKind, Moved, SourceLine, compare,
+};
 use analyzer::mix::{Mix, Query, Taxonomies};
 use analyzer::uncertainty::{RowName, Rows, Side, change_error, width_of_many};
 use analyzer::{Analysis, Origin};
@@ -187,6 +189,22 @@ impl Report<'_> {
     fn of_block(&self, of: &Moved<BlockName>) -> Noise {
         let rows = modules(&of.what.function.module).map(|module| [RowName::Block(module, of.what.start)]);
         self.noise(of, [&rows[0], &rows[1]], self.comparison.blocks.len())
+    }
+
+    /// How far the change of a line of the source is from none.
+    fn of_line(&self, of: &Moved<SourceLine>) -> Noise {
+        let files = self.comparison.blocks_of_lines.get(&of.what).map_or(&[][..], Vec::as_slice);
+        let rows = [0, 1].map(|side| -> Vec<RowName> {
+            let of_side = files.iter().filter(|(file, _)| file.is_on[side]);
+            of_side
+                .flat_map(|(file, blocks)| {
+                    let module = modules(&file.module)[side].clone();
+                    let part = move |&(start, instructions)| RowName::PartOfBlock(module.clone(), start, instructions);
+                    blocks.iter().map(part)
+                })
+                .collect()
+        });
+        self.noise(of, [&rows[0], &rows[1]], self.comparison.lines.len())
     }
 
     fn of_kind(&self, of: &Moved<InstructionKind>) -> Noise {

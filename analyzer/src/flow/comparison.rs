@@ -17,7 +17,7 @@ use crate::build_id::BuildId;
 use crate::code::Block;
 use crate::code::{demangle, instructions};
 use crate::counting::AnalysedModule;
-use crate::flow::source_lines::{SourceLine, source_lines};
+use crate::flow::source_lines::{OfLine, SourceLine, source_lines};
 use crate::flow::suffixes::{Joined, Variants};
 use crate::flow::{AnalysedFlow, Flow, ModuleFlow};
 use crate::recording::{Module, ModuleKind, base_name};
@@ -72,6 +72,18 @@ pub struct InstructionKind {
     pub packing: &'static str,
 }
 
+/// The blocks with instructions of a line of the source, by file.
+pub type BlocksOfLine = Vec<(Arc<FileOfLines>, Vec<(Svma, u32)>)>;
+
+/// A file with lines of the source.
+#[derive(Debug, PartialEq)]
+pub struct FileOfLines {
+    /// Its base name.
+    pub module: String,
+    /// Whether it is on each side.
+    pub is_on: [bool; 2],
+}
+
 /// What two flows have in common and what not.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Comparison {
@@ -93,6 +105,8 @@ pub struct Comparison {
     pub blocks: Vec<Moved<BlockName>>,
     /// Largest change first. Shares are of all code.
     pub lines: Vec<Moved<SourceLine>>,
+    /// The blocks of each line.
+    pub blocks_of_lines: BTreeMap<SourceLine, BlocksOfLine>,
     /// Functions, the largest change first. Shares are of all code.
     pub functions: Vec<Moved<FunctionName>>,
     /// Of those of `functions` that are named without the suffixes of compilers: the names of each side that were added up.
@@ -172,6 +186,7 @@ struct Sums {
     common_blocks: Vec<[f64; 2]>,
     blocks: BTreeMap<BlockName, [f64; 2]>,
     lines: BTreeMap<SourceLine, [f64; 2]>,
+    blocks_of_lines: BTreeMap<SourceLine, BlocksOfLine>,
     functions: BTreeMap<FunctionName, [f64; 2]>,
     mix: BTreeMap<InstructionKind, [f64; 2]>,
     notes: Vec<String>,
@@ -260,7 +275,9 @@ impl Sums {
                 add(self.mix.entry(kind).or_default(), executed.map(|executed| executed / number));
             }
         }
-        for (line, executed) in source_lines(binary, &ran, self.threads) {
+        let file = Arc::new(FileOfLines { module: name, is_on: pair.map(|index| index.is_some()) });
+        for (line, OfLine { executed, blocks }) in source_lines(binary, &ran, self.threads) {
+            self.blocks_of_lines.entry(line.clone()).or_default().push((Arc::clone(&file), blocks));
             add(self.lines.entry(line).or_default(), executed);
         }
     }
@@ -320,6 +337,7 @@ impl Sums {
             function_overlap: functions.iter().map(|moved| moved.shares[0].min(moved.shares[1])).sum(),
             blocks: by_change(self.blocks, of_all),
             lines: by_change(self.lines, of_all),
+            blocks_of_lines: self.blocks_of_lines,
             functions,
             joined,
             mix: mix.collect(),

@@ -29,7 +29,7 @@ pub use analysed::AnalysedFlow;
 pub(crate) use analysed::ChosenCount;
 pub use builder::{Evidence, ExactLeftOut, FlowBuilder};
 pub use code::FallThrough;
-pub use comparison::{BlockName, Comparison, FunctionName, InstructionKind, Moved, compare};
+pub use comparison::{BlockName, BlocksOfLine, Comparison, FileOfLines, FunctionName, InstructionKind, Moved, compare};
 pub use exact_count::ExactCount;
 pub use executed::{ExecutedCode, ExecutedModule, executed_modules};
 pub use merge::Merge;

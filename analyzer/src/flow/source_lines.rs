@@ -17,15 +17,24 @@ pub struct SourceLine {
     pub line: i64,
 }
 
-/// The lines of what ran, with the instructions of each side. `ran`: blocks by address, and the instructions that each side executed in them. What has no
+/// What ran of a line in a file.
+#[derive(Debug, Default)]
+pub(super) struct OfLine {
+    /// Instructions that each side executed.
+    pub executed: [f64; 2],
+    /// Blocks with instructions of it, by where they start, and how many.
+    pub blocks: Vec<(Svma, u32)>,
+}
+
+/// The lines of what ran. `ran`: blocks by address, and the instructions that each side executed in them. What has no
 /// line, or belongs to a function of which nobody says where it starts, is in none.
 pub(super) fn source_lines(
     binary: &Binary,
     ran: &[(&Block, [f64; 2])],
     threads: usize,
-) -> BTreeMap<SourceLine, [f64; 2]> {
+) -> BTreeMap<SourceLine, OfLine> {
     let source = SourceIndex::read(binary, &joined(ran.iter().map(|(block, _)| block.start..block.end)), threads);
-    let mut sums: BTreeMap<(u32, i64), (ScopeId, [f64; 2])> = BTreeMap::new();
+    let mut sums: BTreeMap<(u32, i64), (ScopeId, OfLine)> = BTreeMap::new();
     for (block, executed) in ran {
         let each = executed.map(|executed| executed / f64::from(block.instructions));
         for instruction in instructions(&binary.image, block) {
@@ -33,17 +42,22 @@ pub(super) fn source_lines(
             let scope = source.scope(span.scope);
             let Some(start) = source.function(scope).start_line else { continue };
             let line = i64::from(span.position.line) - i64::from(start);
-            let (_, sum) = sums.entry((scope.function, line)).or_insert((span.scope, [0.0; 2]));
-            sum[0] += each[0];
-            sum[1] += each[1];
+            let (_, sum) = sums.entry((scope.function, line)).or_insert_with(|| (span.scope, OfLine::default()));
+            sum.executed[0] += each[0];
+            sum.executed[1] += each[1];
+            match sum.blocks.last_mut() {
+                Some((start, number)) if *start == block.start => *number += 1,
+                _ => sum.blocks.push((block.start, 1)),
+            }
         }
     }
-    let mut lines: BTreeMap<SourceLine, [f64; 2]> = BTreeMap::new();
+    let mut lines: BTreeMap<SourceLine, OfLine> = BTreeMap::new();
     for ((_, line), (scope, sum)) in sums {
         let Some(function) = source.function(source.scope(scope)).demangled() else { continue };
         let total = lines.entry(SourceLine { function, line }).or_default();
-        total[0] += sum[0];
-        total[1] += sum[1];
+        total.executed[0] += sum.executed[0];
+        total.executed[1] += sum.executed[1];
+        total.blocks.extend(sum.blocks);
     }
     lines
 }

@@ -18,6 +18,8 @@ pub enum RowName {
     Function(String, Option<String>),
     /// A block: base name of its file, the address of an instruction in it.
     Block(String, Svma),
+    /// So many instructions of a block.
+    PartOfBlock(String, Svma, u32),
     /// A kind of instructions: instruction set extension, packing.
     Kind(String, String),
     /// A row of a mix: the values of its keys.
@@ -31,10 +33,21 @@ pub enum RowName {
 pub struct Rows {
     design: Design,
     rows: BTreeMap<RowName, (f64, Sampled)>,
+    /// By base name of the file and address of the first instruction.
+    blocks: BTreeMap<(String, Svma), BlockRow>,
     all: (f64, Sampled),
     /// What could be read: kinds are shares of it.
     read: (f64, Sampled),
     counted: Option<Counted>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct BlockRow {
+    /// After the last instruction.
+    end: Svma,
+    executed: (f64, Sampled),
+    /// Of one execution.
+    instructions: f64,
 }
 
 /// How many instructions of user code a recording executed.
@@ -83,7 +96,10 @@ impl Rows {
                 add(&mut rows.all, executed);
                 if module.is_read() {
                     add(&mut rows.read, executed);
-                    add(rows.rows.entry(RowName::Block(name.clone(), block.start)).or_default(), executed);
+                    let row = rows.blocks.entry((name.clone(), block.start)).or_default();
+                    add(&mut row.executed, executed);
+                    row.instructions = block.size.instructions;
+                    row.end = block.end;
                 }
             }
         }
@@ -126,13 +142,13 @@ impl Rows {
         }
     }
 
-    /// The share of rows together. Of a block, that of the block of this recording around it, of which it has so much.
+    /// The share of rows together. Of a block, that of the block of this recording around it.
     fn share(&self, names: &[RowName]) -> Share {
         let whole = if let Some(RowName::Kind(..)) = names.first() { &self.read } else { &self.all };
         let (mut count, mut sampled) = (0.0, Sampled::default());
-        for (of_row, replicates) in names.iter().filter_map(|name| self.row(name)) {
-            count += of_row;
-            sampled.add(replicates, 1.0);
+        for ((of_row, replicates), part) in names.iter().filter_map(|name| self.row(name)) {
+            count += part * of_row;
+            sampled.add(replicates, part);
         }
         if count <= 0.0 {
             return Share { value: 0.0, sampled: Sampled::default(), by_chance: None };
@@ -143,16 +159,22 @@ impl Rows {
         Share { value: ratio(count, whole.0), sampled, by_chance: interval.by_chance }
     }
 
-    fn row(&self, name: &RowName) -> Option<&(f64, Sampled)> {
+    /// A row, and which part of it the name is of.
+    fn row(&self, name: &RowName) -> Option<(&(f64, Sampled), f64)> {
         match name {
-            RowName::Block(module, _) => self
-                .rows
-                .range(..=name)
-                .next_back()
-                .filter(|(found, _)| matches!(found, RowName::Block(same, _) if same == module))
-                .map(|(_, found)| found),
-            _ => self.rows.get(name),
+            RowName::Block(module, at) => self.block(module, *at).map(|block| (&block.executed, 1.0)),
+            RowName::PartOfBlock(module, at, instructions) => {
+                let block = self.block(module, *at)?;
+                Some((&block.executed, ratio(f64::from(*instructions), block.instructions)))
+            }
+            _ => self.rows.get(name).map(|row| (row, 1.0)),
         }
+    }
+
+    /// The block around an address.
+    fn block(&self, module: &str, at: Svma) -> Option<&BlockRow> {
+        let (found, block) = self.blocks.range(..=(module.to_owned(), at)).next_back()?;
+        (found.0 == module && at < block.end).then_some(block)
     }
 }
 
@@ -291,7 +313,7 @@ mod tests {
             (row(number), (sum / slices as f64, Sampled { replicates, seen: design.slices }))
         });
         let all = (1.0, Sampled { replicates: Replicates::of(1.0), seen: design.slices });
-        Side::Sampled(Box::new(Rows { design, rows: rows.collect(), all: all.clone(), read: all, counted: None }))
+        Side::Sampled(Box::new(Rows { design, rows: rows.collect(), all: all.clone(), read: all, counted: None, blocks: BTreeMap::new() }))
     }
 
     /// In how many of 300 comparisons of the same a row of 400 is a finding.
@@ -331,7 +353,7 @@ mod tests {
             let whole = (1.0, Sampled { replicates: Replicates::of(1.0), seen: design(20, 0).slices });
             let rows = [(row(1), (0.0, Sampled::default()))].into();
             let design = design(20, observations);
-            Side::Sampled(Box::new(Rows { design, rows, all: whole.clone(), read: whole, counted: None }))
+            Side::Sampled(Box::new(Rows { design, rows, all: whole.clone(), read: whole, counted: None, blocks: BTreeMap::new() }))
         };
         let error = |sides: [&Side; 2], number| change_error(sides, [&[row(number)]; 2]).unwrap();
         let (few, many) = (seen(100), seen(10_000));

@@ -64,7 +64,9 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
         let [before, after, change] = numbers(moved);
         let line = moved.what.line.to_string();
         let function = &moved.what.function;
-        csv.write_record(["line", function, "", &line, "", &before, &after, &change, "", "", "", "", "", ""])?;
+        let [error, within, finding] = errors(report.of_line(moved));
+        let cells = ["line", function, "", &line, "", &before, &after, &change, "", &error, &within, &finding];
+        csv.write_record(cells.into_iter().chain(["", ""]))?;
     }
     for moved in &comparison.mix {
         let [before, after, change] = numbers(moved);

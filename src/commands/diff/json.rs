@@ -37,7 +37,7 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     });
     let lines = comparison.lines.iter().take(report.top).map(|of| {
         let what = json!({"function": of.what.function, "line": of.what.line});
-        moved(what, of)
+        with_noise(moved(what, of), report.of_line(of))
     });
     let mix = comparison.mix.iter().map(|of| {
         let what = json!({"isa": of.what.isa, "packing": of.what.packing});

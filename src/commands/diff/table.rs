@@ -45,7 +45,8 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
         let mut lines = columns(report, "line", &[("function", Align::Left)]);
         for moved in comparison.lines.iter().take(report.top) {
             let cells = [format!("{:+}", moved.what.line), moved.what.function.clone()];
-            lines.row(shares(moved, Noise::default()).into_iter().chain(cells).collect());
+            let noise = report.of_line(moved);
+            lines.row_in(role(noise), shares(moved, noise).into_iter().chain(cells).collect());
         }
         lines.print(out, report.layout)?;
         rest(comparison.lines.len(), report.top, "lines", out)?;
