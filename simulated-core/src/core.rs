@@ -106,6 +106,10 @@ pub struct Times {
     /// Between general and vector registers.
     pub(crate) cross: Time,
     pub(crate) crypto: Time,
+    /// String instructions with a `rep` prefix, of usual counts,
+    pub(crate) repeat: Time,
+    /// and `rep movsb` and `rep stosb`.
+    pub(crate) repeat_bytes: Time,
 }
 
 /// A level of the caches.

@@ -14,8 +14,9 @@ impl Core {
             Kind::Divide => (times.divide, Unit::Divide),
             Kind::Divide64 => (times.divide_64, Unit::Divide),
             Kind::Lock => (times.lock, Unit::Integer),
-            // What they do depends on counts that are not known, and what they wait for on the kernel: much the same everywhere.
-            Kind::Repeat => (keeps(20.0, 4.0), Unit::Integer),
+            Kind::Repeat => (times.repeat, Unit::Integer),
+            Kind::RepeatBytes => (times.repeat_bytes, Unit::Integer),
+            // What it waits for is the kernel's: much the same everywhere.
             Kind::Serializing => (keeps(40.0, 40.0), Unit::Integer),
             Kind::X87 => (takes(5.0), Unit::Vector),
             Kind::X87Long => (keeps(15.0, 6.0), Unit::VectorDivide),

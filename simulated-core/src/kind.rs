@@ -20,6 +20,8 @@ pub enum Kind {
     Lock,
     /// String instructions with a `rep` prefix.
     Repeat,
+    /// Of these, moves and stores of bytes: some cores are fast with few of them.
+    RepeatBytes,
     /// What waits for everything before it, or goes to the kernel.
     Serializing,
     /// x87.
@@ -58,7 +60,7 @@ pub enum Kind {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 25] = [
         Kind::Free,
         Kind::Integer,
         Kind::Multiply,
@@ -66,6 +68,7 @@ impl Kind {
         Kind::Divide64,
         Kind::Lock,
         Kind::Repeat,
+        Kind::RepeatBytes,
         Kind::Serializing,
         Kind::X87,
         Kind::X87Long,
@@ -94,7 +97,7 @@ impl Kind {
             return Kind::Lock;
         }
         if attributes.rep {
-            return Kind::Repeat;
+            return if matches!(mnemonic, Mnemonic::Movsb | Mnemonic::Stosb) { Kind::RepeatBytes } else { Kind::Repeat };
         }
         match attributes.category {
             Category::State if matches!(mnemonic, Mnemonic::Vzeroupper | Mnemonic::Vzeroall) => Kind::Free,

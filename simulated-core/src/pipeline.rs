@@ -459,6 +459,19 @@ mod tests {
         assert!((round(&vector) - GOLDEN_COVE.forward - 2.0).abs() < 0.2, "{}", round(&vector));
     }
 
+    /// Measured on a Golden Cove: 34.2 and 10.2 cycles for copies of 64 bytes.
+    #[test]
+    fn string_instructions_keep_others_waiting() {
+        // mov rsi, r13; mov rdi, r14; mov ecx, 8; rep movsq, and rep movsb
+        let set_up = [0x4c, 0x89, 0xee, 0x4c, 0x89, 0xf7, 0xb9, 8, 0, 0, 0];
+        let round = |copy: &[u8]| {
+            let code = [&set_up, copy].concat();
+            round_on(GOLDEN_COVE, &code, Outcome::Straight, None)
+        };
+        let (words, bytes) = (round(&[0xf3, 0x48, 0xa5]), round(&[0xf3, 0xa4]));
+        assert!((words - 34.0).abs() < 2.0 && (bytes - 10.0).abs() < 2.0, "{words} {bytes}");
+    }
+
     #[test]
     fn what_is_written_past_the_caches_waits_for_memory() {
         // movntdq [rdi], xmm0; add rdi, 16

@@ -50,6 +50,8 @@ pub(crate) const ZEN_5: Core = Core {
         compare_to_flags: takes(4.0),
         cross: takes(4.0),
         crypto: takes(3.0),
+        repeat: keeps(20.0, 4.0),
+        repeat_bytes: keeps(20.0, 4.0),
     },
     levels: levels([48, 1024, 2048], [4.0, 14.0, 50.0, 570.0]),
 };

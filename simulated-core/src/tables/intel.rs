@@ -47,6 +47,8 @@ pub(crate) const SKYLAKE: Core = Core {
         compare_to_flags: takes(3.0),
         cross: takes(2.0),
         crypto: takes(4.0),
+        repeat: keeps(20.0, 4.0),
+        repeat_bytes: keeps(20.0, 4.0),
     },
     levels: levels([32, 1024, 2048], [5.0, 14.0, 68.0, 350.0]),
 };
@@ -71,7 +73,13 @@ pub(crate) const GOLDEN_COVE: Core = Core {
     loads: 3.0,
     vector_loads: 3.0,
     units: Units { integer: 5.0, ..SKYLAKE.units },
-    times: Times { float_add: takes(2.0), ..ICE_LAKE.times },
+    times: Times {
+        float_add: takes(2.0),
+        // Nothing else executes meanwhile.
+        repeat: keeps(34.0, 34.0 * 5.0),
+        repeat_bytes: keeps(10.0, 10.0 * 5.0),
+        ..ICE_LAKE.times
+    },
     levels: levels([48, 2048, 4096], [5.0, 15.0, 75.0, 400.0]),
     ..ICE_LAKE
 };
@@ -97,6 +105,8 @@ pub(crate) const GRACEMONT: Core = Core {
         float_divide_64: keeps(15.0, 10.0),
         square_root_64: keeps(20.0, 13.0),
         cross: takes(3.0),
+        repeat: SKYLAKE.times.repeat,
+        repeat_bytes: SKYLAKE.times.repeat_bytes,
         ..GOLDEN_COVE.times
     },
     levels: levels([32, 2048, 4096], [4.0, 17.0, 70.0, 400.0]),
