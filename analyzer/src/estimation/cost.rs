@@ -10,7 +10,7 @@
 //! min(bursts / 10, 30)  x  KL(p || p P)  +  sum of (ln c)^2 / (2 x 0.15^2)
 //! ```
 //!
-//! least. Loops of one function may be wrong by different factors, so that what its windows of 256 bytes execute is told apart, and c is the product of a
+//! least. Loops of one function may be wrong by different factors, so that what its short loops execute, and its windows of 256 bytes, is told apart, and c is the product of a
 //! factor of the function and one of the window, which is smaller as a rule. Parts of a program that share no function cannot be compared in this way.
 
 use std::collections::BTreeMap;
@@ -48,7 +48,7 @@ pub(super) fn costs(
     let windows = numbered(of_start.iter().copied());
     let functions = numbered(windows.keys().map(|(stratum, _)| *stratum));
     let simulated: Vec<f64> =
-        starts.iter().zip(of_start).map(|(start, (stratum, _))| simulated.at(*stratum, start.at)).collect();
+        starts.iter().zip(of_start).map(|(start, (stratum, _))| simulated.at((*stratum, strata.extent(start.module, start.at)))).collect();
     // Shares of instructions, if the simulated costs were right.
     let shares: Vec<f64> = shares.iter().zip(&simulated).map(|(share, cost)| share / cost).collect();
     let mut time = vec![0.0; windows.len()];

@@ -11,6 +11,7 @@
 mod after_calls;
 mod cost;
 mod descent;
+mod loops;
 mod ran_on;
 mod simulated;
 mod strata;
@@ -25,6 +26,7 @@ use simulated_core::Microarchitecture;
 
 use crate::counting::{Located, LocatedStart, ModuleCounts};
 use crate::estimation::after_calls::AfterCalls;
+use crate::estimation::loops::Loops;
 use crate::estimation::strata::{Strata, Stratum, Window};
 use crate::estimation::time_share::{Bursts, Samples, TimeShare};
 use crate::recording::{EventKind, ModuleTable, Sources};
@@ -80,7 +82,7 @@ pub fn estimate(
     }
     // The parts of modules that could not be read come after those that could.
     let by_module = counted.iter().rev().map(|counts| (counts.module, counts)).collect();
-    let strata = Strata { modules: by_module };
+    let strata = Strata { modules: by_module, loops: Loops::of(&located.paths) };
     let samples_show_time = sources.ebs.as_ref().is_some_and(|ebs| ebs.kind == EventKind::Clock);
     let samples = match samples_show_time {
         true => time_share::samples(located, &strata, |module| !modules.get(module).kind.is_kernel()),
@@ -166,7 +168,7 @@ fn cost_factors(of_starts: &[Window], modules: &ModuleTable, strata: &Strata<'_>
             }
             Stratum::Region(module, region) => format!("{} {region:#x}", modules.get(module).path),
         };
-        *known.entry(*window).or_insert_with(|| CostErrors::factors(&name(), window.1))
+        *known.entry(*window).or_insert_with(|| CostErrors::factors(&name(), window.1.number()))
     };
     of_starts.iter().map(&mut factors).collect()
 }

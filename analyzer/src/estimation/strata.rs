@@ -1,10 +1,11 @@
-//! Code that costs are told apart by: functions, and windows in them.
+//! Code that costs are told apart by: functions, and parts of them.
 
 use std::collections::BTreeMap;
 
 use crate::address::FileOffset;
 use crate::code::FunctionId;
 use crate::counting::{AnalysedModule, Code, ModuleCounts};
+use crate::estimation::loops::Loops;
 use crate::recording::ModuleId;
 
 /// Code whose instructions are taken to cost the same: a function, or 1 KiB of code of which it is not known where functions end.
@@ -18,14 +19,34 @@ pub(super) enum Stratum {
 pub(super) const REGION_BITS: u32 = 10;
 
 /// Bytes of a window, as a power of two.
-pub(super) const WINDOW_BITS: u32 = 8;
+const WINDOW_BITS: u32 = 8;
 
-/// What a stratum has of so many bytes: its loops may be of very different speed.
-pub(super) type Window = (Stratum, u64);
+/// What a part of a stratum is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Extent {
+    /// A short loop, by where it starts, without the loops inside of it.
+    Loop(FileOffset),
+    /// What is in no short loop of so many bytes.
+    Bytes(u64),
+}
+
+impl Extent {
+    /// A number for it that other recordings of the same code have, too.
+    pub fn number(self) -> u64 {
+        match self {
+            Extent::Loop(start) => start.0,
+            Extent::Bytes(number) => number,
+        }
+    }
+}
+
+/// A part of a stratum: its loops may be of very different speed.
+pub(super) type Window = (Stratum, Extent);
 
 /// Finds the strata of places.
 pub(super) struct Strata<'a> {
     pub modules: BTreeMap<ModuleId, &'a ModuleCounts>,
+    pub loops: Loops,
 }
 
 impl Strata<'_> {
@@ -43,11 +64,16 @@ impl Strata<'_> {
         stratum(module, code, function, at)
     }
 
+    /// What a place is part of.
+    pub fn extent(&self, module: ModuleId, at: FileOffset) -> Extent {
+        self.loops.around(module, at).map_or(Extent::Bytes(at.0 >> WINDOW_BITS), Extent::Loop)
+    }
+
     /// The window of the block around a place: all that a block executes is counted where it starts, and some are longer than a window.
     pub fn window_of(&self, module: ModuleId, at: FileOffset) -> Window {
         let counts = self.modules.get(&module);
         let of_block = counts.and_then(|counts| Some(self.window_of_block(counts, counts.block_at(at)?)));
-        of_block.unwrap_or_else(|| (self.of(module, at), at.0 >> WINDOW_BITS))
+        of_block.unwrap_or_else(|| (self.of(module, at), self.extent(module, at)))
     }
 
     pub fn window_of_block(&self, counts: &ModuleCounts, block: u32) -> Window {
@@ -59,7 +85,7 @@ impl Strata<'_> {
             }
             Code::Unread { blocks, .. } => (None, None, blocks[block as usize].start),
         };
-        (stratum(counts.module, code, function, at), at.0 >> WINDOW_BITS)
+        (stratum(counts.module, code, function, at), self.extent(counts.module, at))
     }
 }
 

@@ -23,7 +23,7 @@ use crate::address::{FileOffset, Svma};
 use crate::code::LONGEST_INSTRUCTION;
 use crate::counting::{LocatedPath, Stream};
 use crate::estimation::simulated::caches::{FirstUse, Site, Waits};
-use crate::estimation::strata::{Strata, Stratum, WINDOW_BITS, Window};
+use crate::estimation::strata::{Strata, Stratum, Window};
 use crate::recording::ModuleId;
 
 /// Instructions of one path that are simulated at most, and of all, to learn and to measure: 2,000 bursts of usual length are 20 million.
@@ -65,10 +65,10 @@ pub(super) struct Costs {
 }
 
 impl Costs {
-    /// The cost around a place in a function.
-    pub fn at(&self, stratum: Stratum, at: FileOffset) -> f64 {
-        let window = self.windows.get(&(stratum, at.0 >> WINDOW_BITS));
-        window.or_else(|| self.functions.get(&stratum)).copied().unwrap_or(1.0)
+    /// That of a window; where nothing was simulated, that of its function.
+    pub fn at(&self, window: Window) -> f64 {
+        let own = self.windows.get(&window);
+        own.or_else(|| self.functions.get(&window.0)).copied().unwrap_or(1.0)
     }
 }
 
@@ -191,7 +191,10 @@ struct Simulation<'a> {
     windows: Vec<Window>,
     spending: Spending,
     pipeline: Pipeline,
-    predictor: Predictor,
+    /// That of every second path, and that of the others.
+    predictors: [Predictor; 2],
+    /// The one of the path at hand.
+    predictor: usize,
     /// What used the data of the path at hand, in the order of its waits.
     sites: Vec<Site>,
 }
@@ -208,15 +211,18 @@ impl<'a> Simulation<'a> {
             windows: Vec::new(),
             spending: Spending::new(core.load),
             pipeline: Pipeline::new(core),
-            predictor: Predictor::default(),
+            predictors: Default::default(),
+            predictor: 0,
             sites: Vec::new(),
         }
     }
 
-    /// Runs all paths, for the predictor has seen the code for much longer than the bursts show it. The instructions that use data first.
+    /// Runs all paths, for the predictor has seen the code for much longer than the bursts show it. Two of them see one half of the paths each: what
+    /// one has learned by heart does not help it with the paths that it predicts then. The instructions that use data first.
     fn learn(&mut self, paths: &[LocatedPath], uses: &[Vec<FirstUse>]) -> Vec<Vec<Site>> {
         let mut left = MOST_INSTRUCTIONS;
-        let learn = |(path, uses): (&LocatedPath, &Vec<FirstUse>)| {
+        let learn = |(index, (path, uses)): (usize, (&LocatedPath, &Vec<FirstUse>))| {
+            self.predictor = index % 2;
             let waits: Waits = uses.iter().map(FirstUse::without_wait).collect();
             left -= self.run(path, &waits, left.min(LONGEST_PATH));
             self.spending.take();
@@ -224,23 +230,25 @@ impl<'a> Simulation<'a> {
             sites.resize(uses.len(), NO_SITE);
             sites
         };
-        paths.iter().zip(uses).map(learn).collect()
+        paths.iter().zip(uses).enumerate().map(learn).collect()
     }
 
-    /// Runs all paths: only this counts.
+    /// Runs all paths, each with the predictor that has not seen it: only this counts.
     fn measure(&mut self, paths: &[LocatedPath], waits: &[Waits]) -> Vec<PathSpent> {
         let mut left = MOST_INSTRUCTIONS;
-        let measure = |(path, waits): (&LocatedPath, &Waits)| {
+        let has_other = paths.len() > 1;
+        let measure = |(index, (path, waits)): (usize, (&LocatedPath, &Waits))| {
+            self.predictor = (index + usize::from(has_other)) % 2;
             left -= self.run(path, waits, left.min(LONGEST_PATH));
             self.spending.take()
         };
-        paths.iter().zip(waits).map(measure).collect()
+        paths.iter().zip(waits).enumerate().map(measure).collect()
     }
 
     /// Runs a path, `most` instructions of it; how many it were.
     fn run(&mut self, path: &LocatedPath, waits: &Waits, most: usize) -> usize {
         self.pipeline.forget_values();
-        self.predictor.forget_history();
+        self.predictors[self.predictor].forget_history();
         self.sites.clear();
         let mut data = Data { waits, forwarded: &path.uses.forwarded };
         let most = path.uses.known_until.map_or(most, |known| most.min(known as usize));
@@ -285,7 +293,7 @@ impl<'a> Simulation<'a> {
             let (wait, from_store) = data.at(*executed);
             self.sites.extend(std::iter::repeat_n(at, uses_left - data.waits.len()));
             let wait = wait.filter(|_| is_use);
-            let outcome = outcome(&mut self.predictor, operation, stream.module, is_last, target);
+            let outcome = outcome(&mut self.predictors[self.predictor], operation, stream.module, is_last, target);
             let cycles = self.pipeline.execute(operation, outcome, wait, from_store);
             self.spending.add(decoded.window, cycles);
             *executed += 1;
@@ -326,7 +334,7 @@ impl<'a> Simulation<'a> {
             return None;
         }
         let offset = FileOffset(image.file_offset_of_svma(address)?);
-        let window = (self.strata.of(module, offset), offset.0 >> WINDOW_BITS);
+        let window = (self.strata.of(module, offset), self.strata.extent(module, offset));
         let next = self.windows.len();
         let index = *self.window_ids.entry(window).or_insert(next);
         if index == next {
