@@ -68,7 +68,7 @@ pub(crate) const ICE_LAKE: Core = Core {
 pub(crate) const GOLDEN_COVE: Core = Core {
     width: 5.0,
     window: 512,
-    forward: 5.0,
+    forward: 6.0,
     renames_memory: Renaming::OfOneLoad,
     loads: 3.0,
     vector_loads: 3.0,
