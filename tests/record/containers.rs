@@ -75,14 +75,17 @@ fn record(place: &Place, arguments: &[&str]) -> Value {
     place.contents().metadata["mapped_files"].clone()
 }
 
-/// The functions that have a tenth of the counts or more, and those that could not be read.
+/// The functions that have a quarter of the counts or more; none where no code can be read, which is said.
 fn hot(place: &Place) -> Vec<String> {
     let mut mix = Command::new(hbbp());
     mix.args(["mix", "--no-cache", "--format", "json", "--top", "0", "--rows", "function"]).arg(place.recording());
     let output = mix.env("HOME", place.path("home")).output().unwrap();
+    if errors(&output).contains("the code of no module could be read") {
+        return Vec::new();
+    }
     assert!(output.status.success(), "{}", errors(&output));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let rows = report["rows"].as_array().unwrap().iter().filter(|row| row["share"].as_f64().unwrap() > 0.1);
+    let rows = report["rows"].as_array().unwrap().iter().filter(|row| row["share"].as_f64().unwrap() > 0.25);
     rows.map(|row| row["function"].as_str().unwrap().to_owned()).collect()
 }
 
@@ -114,7 +117,7 @@ fn a_program_of_another_root_is_not_that_of_this_one() {
 
         // Without a copy it is not known, and nothing else stands for it.
         record(&place, &["-N", "--", "chroot", jail, program, "1"]);
-        assert_eq!(hot(&place), ["[unreadable]"], "{id}");
+        assert_eq!(hot(&place), [""; 0], "{id}");
         let files = record(&place, &["--", "chroot", jail, program, "1"]);
         assert_eq!(hot(&place), ["inside"], "{id}");
         assert_eq!((&files["elsewhere"], &files["kept"]), (&1.into(), &1.into()), "{id}");
