@@ -6,7 +6,9 @@
 //! | data of a burst | in a recording: raw data of a burst's first sample | [`burst_data`] |
 //! | weight of a burst | in a recording: of each of its samples | [`burst_weight`] |
 //! | mark of a phase | in a recording: a record | [`phase_mark`] |
+//! | control group of a process | in a recording: a record | [`cgroup_mark`] |
 //! | code that is in no file | in a recording: records | [`made_code`] |
+//! | ids of mapped files | in a recording: records of mappings, and metadata | [`mapped_files`] |
 //! | `hbbp-calibration/1` | a file of `hbbp calibrate`, and in metadata | [`calibration`] |
 //! | `hbbp-flow/1` | a file of `hbbp merge` | [`flow`] |
 //! | `hbbp-archive/1` | the first file of an archive of `hbbp archive` | [`archive`] |
@@ -21,9 +23,11 @@ pub mod archive;
 pub mod burst_data;
 pub mod burst_weight;
 pub mod calibration;
+pub mod cgroup_mark;
 pub mod executions;
 pub mod flow;
 pub mod made_code;
+pub mod mapped_files;
 pub mod metadata;
 pub mod phase_mark;
 mod simulation;

@@ -29,6 +29,7 @@ use serde_json::{Map, Value};
 
 pub use crate::calibration::Calibration;
 pub use crate::made_code::MadeCodeMetadata;
+pub use crate::mapped_files::MappedFilesMetadata;
 pub use crate::simulation::SimulationMetadata;
 use crate::tolerant::{Tolerant, object, plain_values, tolerant_objects};
 pub use crate::tracer::{
@@ -69,6 +70,8 @@ tolerant_objects! {
         pub simulation: Option<SimulationMetadata>,
         /// What the recording has of code that is in no file, if bursts executed some.
         pub made_code: Option<MadeCodeMetadata>,
+        /// What is known of the files that were mapped as code.
+        pub mapped_files: Option<MappedFilesMetadata>,
         /// How far away data was on the machine, where that had been measured.
         pub calibration: Option<Calibration>,
         /// Everything that is less than it could be, in sentences.

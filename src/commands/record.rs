@@ -75,6 +75,9 @@ pub struct Args {
     /// Do not follow threads and processes that start later
     #[arg(short = 'i', long)]
     no_inherit: bool,
+    /// Make no copies in ~/.debug of files that only a process has (of containers, deleted, replaced, in memory): their code is unread then
+    #[arg(short = 'N', long = "no-buildid-cache")]
+    no_copies: bool,
     /// What makes the samples: the machine, or simulated: a model of a PMU with branch records, which sees every instruction. It is slow,
     /// and not a measurement of any hardware
     #[arg(long, value_name = "PMU", default_value = "machine", value_parser = simulation::PMUS)]
@@ -296,6 +299,7 @@ fn request(args: Args, say: &dyn Fn(&str)) -> anyhow::Result<Request> {
         output: args.output,
         rotation,
         no_inherit: args.no_inherit,
+        no_copies: args.no_copies,
         cpus: args.cpus,
         cmdline: cmdline(),
         ..Request::default()

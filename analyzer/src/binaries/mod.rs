@@ -154,6 +154,9 @@ impl BinarySearch {
         }
         let mut refused = Vec::new();
         let mut of_other_build = None;
+        if module.is_unidentified && self.symfs.is_none() && !self.is_given_for(module) {
+            return Err(NoCode::Unidentified);
+        }
         for Candidate { file, for_other_builds } in self.candidates(module) {
             match open_with_code(&file).map(|image| (other_build(&file, &image, module), image)) {
                 Ok((None, image)) => return Ok(self.with_debug_file(file, image, None)),
@@ -164,7 +167,8 @@ impl BinarySearch {
             }
         }
         if let Some((file, image, why)) = of_other_build {
-            let why = format!("{why}: it stands for {} all the same, for --binary says so", module.path);
+            let option = if self.is_given_for(module) { "--binary" } else { "--symfs" };
+            let why = format!("{why}: it stands for {} all the same, for {option} says so", module.path);
             return Ok(self.with_debug_file(file, image, Some(why)));
         }
         if let Some((file, image)) = self.got_elsewhere(module) {
@@ -191,6 +195,9 @@ impl BinarySearch {
     fn got_elsewhere(&self, module: &Module) -> Option<(PathBuf, Image)> {
         let build_id =
             module.build_id.as_ref().filter(|_| !self.is_given_for(module) && module.path.starts_with('/'))?;
+        if build_id.is_of_bytes() {
+            return None;
+        }
         let file = self.elsewhere.get(build_id, Wanted::Executable)?;
         let image = open_with_code(&file).ok().filter(|image| image.build_id() == Some(build_id))?;
         Some((file, image))
@@ -240,8 +247,12 @@ impl BinarySearch {
     }
 
     fn candidates(&self, module: &Module) -> Vec<Candidate> {
-        let candidate =
-            |given: &BinaryOverride| Candidate { file: given.file.clone(), for_other_builds: given.for_other_builds };
+        // Builds without a build id are told apart by all their bytes, and are the same for the user with symbols and without.
+        let of_bytes = module.build_id.as_ref().is_some_and(BuildId::is_of_bytes);
+        let candidate = |given: &BinaryOverride| Candidate {
+            file: given.file.clone(),
+            for_other_builds: given.for_other_builds || of_bytes,
+        };
         let given: Vec<Candidate> =
             self.overrides.iter().filter(|given| answers(given, module)).map(candidate).collect();
         if !given.is_empty() {
@@ -251,21 +262,21 @@ impl BinarySearch {
         if recorded.starts_with('[') {
             return Vec::new();
         }
-        let mut files = Vec::new();
-        match &self.symfs {
+        let here = match &self.symfs {
             Some(root) => {
-                files.push(root.join(recorded.trim_start_matches('/')));
-                if let Some(name) = base_name(recorded) {
-                    files.push(root.join(name));
-                }
+                let by_name = base_name(recorded).map(|name| root.join(name));
+                [Some(root.join(recorded.trim_start_matches('/'))), by_name]
             }
-            None => files.push(PathBuf::from(recorded)),
-        }
+            None => [Some(PathBuf::from(recorded)), None],
+        };
+        let here = here.into_iter().flatten();
+        let mut candidates: Vec<Candidate> =
+            here.map(|file| Candidate { file, for_other_builds: of_bytes && self.symfs.is_some() }).collect();
         if let Some(build_id) = &module.build_id {
-            files.extend(linked_by_id(self.root(), build_id));
-            files.extend(in_build_id_cache(build_id, "elf"));
+            let by_id = linked_by_id(self.root(), build_id).into_iter().chain(in_build_id_cache(build_id, "elf"));
+            candidates.extend(by_id.map(|file| Candidate { file, for_other_builds: false }));
         }
-        files.into_iter().map(|file| Candidate { file, for_other_builds: false }).collect()
+        candidates
     }
 }
 
@@ -307,9 +318,11 @@ fn open_with_code(file: &Path) -> Result<Image, Refused> {
 /// That a file is not of the recorded build. A module without a recorded build id takes any file of its name.
 fn other_build(file: &Path, image: &Image, module: &Module) -> Option<Refused> {
     let recorded = module.build_id.as_ref()?;
-    let found = image.build_id();
-    (found != Some(recorded)).then(|| {
-        let (file, found, recorded) = (file.to_owned(), found.cloned(), recorded.clone());
-        Refused::OtherBuild { file, found, recorded }
+    (!image.is_of(recorded)).then(|| {
+        let (file, found, recorded) = (file.to_owned(), image.build_id().cloned(), recorded.clone());
+        match recorded.is_of_bytes() {
+            true => Refused::OtherBytes(file),
+            false => Refused::OtherBuild { file, found, recorded },
+        }
     })
 }

@@ -21,6 +21,11 @@ pub enum NoCode {
     /// No module has these addresses.
     #[error("no mapping explains these addresses")]
     Unmapped,
+    /// It was gone, or not to be read, when the recorder looked at it.
+    #[error(
+        "nothing tells which file it was: it was gone, or could not be read, when the recorder came to it; say --binary to name it"
+    )]
+    Unidentified,
     /// It was recorded under a name that is none of a file.
     #[error("its recorded name is not a path")]
     NoPath,
@@ -72,6 +77,9 @@ pub enum Refused {
         /// Where the code of the recorded kernel began.
         recorded: Avma,
     },
+    /// It has other bytes than the file that was recorded, which has no build id.
+    #[error("{} is another file than the recorded one, which has no build id", .0.display())]
+    OtherBytes(PathBuf),
     /// It was built from something else.
     #[error("{} has build id {}, recorded was {}", file.display(), found.as_ref().map_or("none".to_string(), BuildId::to_string), recorded)]
     OtherBuild {

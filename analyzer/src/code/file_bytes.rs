@@ -48,6 +48,29 @@ struct LongRange {
     next: Long,
 }
 
+/// From the first byte to the last.
+struct Reader<'a> {
+    bytes: &'a FileBytes,
+    offset: u64,
+}
+
+impl io::Read for Reader<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = self.bytes.length.saturating_sub(self.offset);
+        let size = buffer.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+        let buffer = buffer.get_mut(..size).unwrap_or_default();
+        match &self.bytes.backing {
+            Backing::Memory(bytes) => {
+                let bytes = usize::try_from(self.offset).ok().and_then(|offset| bytes.get(offset..)?.get(..size));
+                buffer.copy_from_slice(bytes.ok_or(io::ErrorKind::UnexpectedEof)?);
+            }
+            Backing::File { file, .. } => file.read_exact_at(buffer, self.offset)?,
+        }
+        self.offset += size as u64;
+        Ok(size)
+    }
+}
+
 impl FileBytes {
     pub fn of_memory(bytes: Arc<[u8]>) -> Self {
         Self { length: bytes.len() as u64, backing: Backing::Memory(bytes) }
@@ -56,6 +79,11 @@ impl FileBytes {
     pub fn of_file(file: File, length: u64) -> Self {
         let pieces = (0..length.div_ceil(PIECE)).map(|_| OnceLock::new()).collect();
         Self { length, backing: Backing::File { file, pieces, long: Long::default() } }
+    }
+
+    /// Reads all bytes, one after the other, and keeps none.
+    pub fn reader(&self) -> impl io::Read + '_ {
+        Reader { bytes: self, offset: 0 }
     }
 
     /// The length of the file when it was opened, in bytes.

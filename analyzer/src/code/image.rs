@@ -5,6 +5,7 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
+use formats::mapped_files::id_of_bytes;
 use object::LittleEndian as LE;
 use object::elf::{EM_X86_64, ET_CORE, FileHeader64, PT_GNU_EH_FRAME, PT_LOAD};
 use object::read::elf::FileHeader;
@@ -83,6 +84,14 @@ impl Image {
     /// The build id: 20 bytes as a rule, other lengths are possible.
     pub fn build_id(&self) -> Option<&BuildId> {
         self.build_id.as_ref()
+    }
+
+    /// Whether it is the file with this id: its build id, or, where it has none, that of its bytes, all of which are read then.
+    pub fn is_of(&self, id: &BuildId) -> bool {
+        match &self.build_id {
+            Some(own) => own == id,
+            None => id.is_of_bytes() && id_of_bytes(self.bytes.reader()).is_ok_and(|own| own == id.as_bytes()),
+        }
     }
 
     /// The address that the byte at a file offset has when it is mapped as code: by the *executable* load segment that

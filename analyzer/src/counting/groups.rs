@@ -21,7 +21,12 @@ pub struct Group {
     pub comm: String,
     /// Name of the phase, `[none]` outside of all; empty where phases are not told apart.
     pub phase: String,
+    /// The path of the process' control group, `[unknown]` where the recording does not say it; empty where groups are not told apart.
+    pub cgroup: String,
 }
+
+/// The control group of a process of which the recording does not say it.
+pub const UNKNOWN_CGROUP: &str = "[unknown]";
 
 /// What is in no phase.
 pub const NO_PHASE: &str = "[none]";
@@ -33,6 +38,8 @@ pub struct GroupBy {
     pub tasks: TaskGroups,
     /// By the phase that the program was in.
     pub phases: bool,
+    /// By the control group of the process.
+    pub cgroups: bool,
 }
 
 /// How finely executions are told apart by who executed them.
@@ -65,8 +72,12 @@ impl Groups {
             .map(|context| {
                 let phase = if by.phases { phases.name(context.phase).unwrap_or(NO_PHASE) } else { "" };
                 let phase = phase.to_owned();
+                let cgroup = match by.cgroups {
+                    true => timeline.cgroup(context.pid, context.place).unwrap_or(UNKNOWN_CGROUP).to_owned(),
+                    false => String::new(),
+                };
                 if by.tasks == TaskGroups::Nothing {
-                    return Group { phase, ..Group::default() };
+                    return Group { phase, cgroup, ..Group::default() };
                 }
                 let comm = timeline.process_name(context.pid, context.place).unwrap_or("?").to_string();
                 let thread = match by.tasks {
@@ -76,7 +87,7 @@ impl Groups {
                     }
                     _ => String::new(),
                 };
-                Group { process: format!("{}:{comm}", context.pid), thread, comm, phase }
+                Group { process: format!("{}:{comm}", context.pid), thread, comm, phase, cgroup }
             })
             .collect();
         let mut ids: BTreeMap<&Group, GroupId> = names.iter().map(|group| (group, GroupId(0))).collect();
@@ -98,6 +109,7 @@ impl Groups {
             thread: named(has_threads),
             comm: named(has_processes),
             phase: named(by.phases),
+            cgroup: named(by.cgroups),
         };
         Groups { groups: vec![group], of_context: Vec::new() }
     }

@@ -79,6 +79,8 @@ dimensions! {
     Comm: Task = "comm",
     /// The phase that the program was in, as it marked it.
     Phase: Task = "phase",
+    /// The control group of the process, as a path: `/system.slice/nginx.service`.
+    Cgroup: Task = "cgroup",
     /// The mnemonic in lower case: `mov`, `jne`.
     Mnemonic: Instruction = "mnemonic",
     /// What the instruction is for.

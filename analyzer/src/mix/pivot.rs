@@ -442,6 +442,7 @@ impl Pivot<'_> {
                 Some(Dimension::Thread) => Some(self.values.id(&group.thread)),
                 Some(Dimension::Comm) => Some(self.values.id(&group.comm)),
                 Some(Dimension::Phase) => Some(self.values.id(&group.phase)),
+                Some(Dimension::Cgroup) => Some(self.values.id(&group.cgroup)),
                 _ => None,
             };
         }

@@ -60,7 +60,8 @@ impl Dimension {
             | Dimension::Process
             | Dimension::Thread
             | Dimension::Comm
-            | Dimension::Phase => Values::Text,
+            | Dimension::Phase
+            | Dimension::Cgroup => Values::Text,
         }
     }
 

@@ -6,6 +6,7 @@ mod address_space;
 mod aggregate;
 mod bursts;
 mod by_threads;
+mod cgroups;
 mod container_notes;
 mod context;
 mod event;

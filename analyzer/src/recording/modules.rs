@@ -49,6 +49,8 @@ pub struct Module {
     pub code: Option<RecordedCode>,
     /// Of the kernel: where it was.
     pub kernel: Option<KernelPlace>,
+    /// The recorder looked at all files, and could not at this one: what is at its path may be another.
+    pub is_unidentified: bool,
 }
 
 /// Which kernel ran, and where: it is elsewhere after each boot (KASLR).
@@ -94,12 +96,17 @@ impl<'de> Deserialize<'de> for RecordedCode {
 impl Module {
     /// A module of that path or name and build id.
     pub fn named(path: String, build_id: Option<BuildId>) -> Self {
-        Module { kind: kind_of(&path), path, build_id, code: None, kernel: None }
+        let kind = match kind_of(&path) {
+            // A program that was made in memory is an ELF file all the same.
+            ModuleKind::Anonymous if build_id.is_some() && is_memory_without_file(path.as_bytes()) => ModuleKind::File,
+            kind => kind,
+        };
+        Module { kind, path, build_id, code: None, kernel: None, is_unidentified: false }
     }
 
     /// A file of that path.
     pub fn file(path: String, build_id: Option<BuildId>) -> Self {
-        Module { path, build_id, kind: ModuleKind::File, code: None, kernel: None }
+        Module { path, build_id, kind: ModuleKind::File, code: None, kernel: None, is_unidentified: false }
     }
 
     /// The code that the recording has of it, opened.
@@ -155,7 +162,14 @@ impl ModuleTable {
         };
         let build_id = BuildId::new(&[half(1), half(2)].concat());
         let (path, kind) = (name.to_owned(), ModuleKind::Anonymous);
-        self.add(Module { path, build_id, kind, code: Some(RecordedCode(file.into())), kernel: None })
+        self.add(Module {
+            path,
+            build_id,
+            kind,
+            code: Some(RecordedCode(file.into())),
+            kernel: None,
+            is_unidentified: false,
+        })
     }
 
     /// All modules of that name have this code.
@@ -188,6 +202,14 @@ impl ModuleTable {
             if let Some(module) = id.and_then(|id| self.modules.get_mut(id.0 as usize)) {
                 module.build_id.get_or_insert(build_id);
             }
+        }
+    }
+
+    /// The recorder looked at the files of all mappings, so those without an id are not known.
+    pub(crate) fn were_identified(&mut self) {
+        for module in &mut self.modules {
+            module.is_unidentified =
+                module.kind == ModuleKind::File && module.build_id.is_none() && module.code.is_none();
         }
     }
 
@@ -245,6 +267,17 @@ mod tests {
         check("//anon", ModuleKind::Anonymous);
         check("/memfd:jit (deleted)", ModuleKind::Anonymous);
         check("[unknown]", ModuleKind::Unknown);
+        let of_memory = Module::named("/memfd:program (deleted)".into(), BuildId::new(&[1]));
+        assert_eq!(of_memory.kind, ModuleKind::File, "a build id is that of an ELF file");
+    }
+
+    #[test]
+    fn what_was_not_identified_is_known_to_be_so() {
+        let mut table = ModuleTable::default();
+        let ids = [b"/a".as_slice(), b"/b", b"//anon"].map(|path| table.intern(path, None));
+        table.learn_build_ids([(&b"/b"[..], &[2][..])].into_iter());
+        table.were_identified();
+        assert_eq!(ids.map(|id| table.get(id).is_unidentified), [true, false, false]);
     }
 
     #[test]

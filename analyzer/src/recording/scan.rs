@@ -8,6 +8,7 @@ use std::ops::{Range, RangeInclusive};
 
 use formats::burst_data::DataUses;
 use formats::burst_weight::BurstWeight;
+use formats::cgroup_mark::CgroupMark;
 use formats::made_code::MadeCode;
 use formats::metadata::Metadata;
 use formats::phase_mark::PhaseMark;
@@ -17,6 +18,7 @@ use perfdata::{
 use serde::{Deserialize, Serialize};
 
 use crate::progress::{Progress, Step};
+use crate::recording::cgroups::Cgroups;
 use crate::recording::{
     Aggregate, BurstCounter, BurstPiece, Context, ContextId, EpochId, FirstPiece, FirstPieces, IpHits, KERNEL,
     KERNEL_PID, KernelPlace, MadeCodes, Mapping, ModuleKind, ModuleTable, PathSelection, PhaseId, Phases, SourceEvents,
@@ -173,6 +175,7 @@ pub fn read_tasks(recording: &Recording, metadata: &Metadata, progress: Progress
     let mut events = Vec::new();
     let mut marks = Vec::new();
     let mut made_codes = MadeCodes::default();
+    let mut cgroups = Cgroups::default();
     let mut kernel = None;
     let mut last_time = 0;
     let mut by_type: BTreeMap<RecordType, u64> = BTreeMap::new();
@@ -183,7 +186,11 @@ pub fn read_tasks(recording: &Recording, metadata: &Metadata, progress: Progress
     while reader.next_into(&mut chunk)? {
         for raw in chunk.records() {
             if raw.record_type == RecordType::SAMPLE {
-                let time = recording.sample(&raw).ok().and_then(|sample| sample.time);
+                let sample = recording.sample(&raw).ok();
+                let time = sample.as_ref().and_then(|sample| sample.time);
+                if let Some((pid, cgroup)) = sample.and_then(|sample| sample.pid.zip(sample.cgroup)) {
+                    cgroups.sample(time.unwrap_or(u64::MAX), pid, cgroup);
+                }
                 times = time.into_iter().fold(times, |times, time| time.min(*times.start())..=time.max(*times.end()));
                 match recording.event_of_sample(&raw) {
                     Ok(event) => {
@@ -198,6 +205,9 @@ pub fn read_tasks(recording: &Recording, metadata: &Metadata, progress: Progress
             }
             *by_type.entry(raw.record_type).or_default() += 1;
             marks.extend(PhaseMark::of_record(raw.record_type.0, raw.body));
+            if let Some(mark) = CgroupMark::of_record(raw.record_type.0, raw.body) {
+                events.push((mark.time, TaskEvent::Cgroup { pid: mark.pid, path: mark.path.into() }));
+            }
             if let Some(code) = MadeCode::of_record(raw.record_type.0, raw.body) {
                 made_codes.add(code);
             }
@@ -205,6 +215,9 @@ pub fn read_tasks(recording: &Recording, metadata: &Metadata, progress: Progress
                 Ok(record) => {
                     if let Record::Mmap(mmap) | Record::Mmap2(mmap) = &record {
                         kernel = kernel.or_else(|| place_of_kernel(mmap));
+                    }
+                    if let Record::Cgroup(cgroup) = &record {
+                        cgroups.name(cgroup);
                     }
                     if let Some((time, event)) = task_event(&record, raw.misc, &mut modules, &mut records) {
                         // Old recordings have no times in these records: they hold from where they stand in the file.
@@ -230,6 +243,9 @@ pub fn read_tasks(recording: &Recording, metadata: &Metadata, progress: Progress
     let first_pieces = bursts.first_pieces;
     let known = recording.features().build_ids.iter();
     modules.learn_build_ids(known.map(|entry| (entry.path.as_slice(), entry.build_id.as_slice())));
+    if metadata.mapped_files.is_some() {
+        modules.were_identified();
+    }
     if let Some(place) = kernel {
         modules.has_kernel(&KernelPlace { release: recording.features().os_release.clone(), ..place });
     }
@@ -237,6 +253,7 @@ pub fn read_tasks(recording: &Recording, metadata: &Metadata, progress: Progress
     let (made_code, left_out) = made_codes.finish(&mut modules, &events);
     records.code_left_out = left_out;
     events.extend(made_code);
+    events.extend(cgroups.events());
     Ok(Tasks { timeline: Timeline::new(events), phases, modules, first_pieces, slicing, records })
 }
 

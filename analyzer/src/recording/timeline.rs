@@ -14,6 +14,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::ops::Range;
+use std::sync::Arc;
 
 use formats::made_code::KERNEL_PID;
 
@@ -58,6 +59,13 @@ pub enum TaskEvent {
         /// It has the parent's mappings. Of a process that was there before the recording its own mappings are recorded.
         inherits: bool,
     },
+    /// A process is in this control group.
+    Cgroup {
+        /// The process that it happens to.
+        pid: u32,
+        /// The path of the group.
+        path: Arc<str>,
+    },
     /// The process ended.
     Exit {
         /// The process that it happens to.
@@ -88,6 +96,7 @@ struct Process {
 struct Epoch {
     start: u64,
     name: Option<String>,
+    cgroup: Option<Arc<str>>,
     changes: Vec<Change>,
 }
 
@@ -141,6 +150,7 @@ impl Timeline {
                 self.thread_names.insert((pid, tid), name);
             }
             TaskEvent::Fork { pid, ppid, inherits } => self.fork(pid, ppid, inherits, time),
+            TaskEvent::Cgroup { pid, path } => self.live(pid, time).enter(time, path),
             TaskEvent::Exit { pid } => self.live(pid, time).exited = true,
         }
     }
@@ -154,9 +164,11 @@ impl Timeline {
         }
         let child = match self.processes.get(&ppid).map(NeverEmpty::last) {
             Some(parent) => {
-                let name = parent.epochs.last().name.clone();
+                let Epoch { name, cgroup, .. } = parent.epochs.last().clone();
                 let space = if inherits { parent.current.clone() } else { AddressSpace::default() };
-                Process::new(time, space, name)
+                let mut child = Process::new(time, space, name);
+                child.epochs.last_mut().cgroup = cgroup;
+                child
             }
             None => Process::new(time, AddressSpace::default(), None),
         };
@@ -206,6 +218,11 @@ impl Timeline {
         (0..=place.epoch as usize).rev().find_map(|index| process.epochs.get(index)?.name.as_deref())
     }
 
+    /// The control group of a process in that epoch, if it is known.
+    pub fn cgroup(&self, pid: u32, place: EpochId) -> Option<&str> {
+        self.processes.get(&pid)?.get(place.incarnation as usize)?.epochs.get(place.epoch as usize)?.cgroup.as_deref()
+    }
+
     /// The last name of a thread.
     pub fn thread_name(&self, pid: u32, tid: u32) -> Option<&str> {
         self.thread_names.get(&(pid, tid)).map(String::as_str)
@@ -219,7 +236,20 @@ impl Process {
             exited: false,
             initial: space.clone(),
             current: space,
-            epochs: NeverEmpty::of(Epoch { start, name, changes: Vec::new() }),
+            epochs: NeverEmpty::of(Epoch { start, name, cgroup: None, changes: Vec::new() }),
+        }
+    }
+
+    /// It is in a control group from now on, which starts a new epoch if it was in another one.
+    fn enter(&mut self, time: u64, path: Arc<str>) {
+        let last = self.epochs.last_mut();
+        match &last.cgroup {
+            None => last.cgroup = Some(path),
+            Some(known) if *known == path => {}
+            Some(_) => {
+                let name = last.name.clone();
+                self.epochs.push(Epoch { start: time, name, cgroup: Some(path), changes: Vec::new() });
+            }
         }
     }
 
@@ -228,8 +258,8 @@ impl Process {
         let starts_epoch = change.apply_to(&mut self.current);
         let last = self.epochs.last_mut();
         if starts_epoch {
-            let name = last.name.clone();
-            self.epochs.push(Epoch { start: time, name, changes: vec![change] });
+            let (name, cgroup) = (last.name.clone(), last.cgroup.clone());
+            self.epochs.push(Epoch { start: time, name, cgroup, changes: vec![change] });
         } else {
             last.changes.push(change);
         }
@@ -256,6 +286,21 @@ impl Change {
 mod tests {
     use super::*;
     use crate::recording::ModuleId;
+
+    #[test]
+    fn a_control_group_holds_from_when_it_is_entered_on_and_for_children() {
+        let enter = |pid: u32, path: &str| TaskEvent::Cgroup { pid, path: path.into() };
+        let timeline = Timeline::new(vec![
+            (10, enter(7, "/a")),
+            (20, enter(7, "/a")),
+            (30, enter(7, "/b")),
+            (40, TaskEvent::Fork { pid: 8, ppid: 7, inherits: true }),
+            (50, enter(7, "/c")),
+        ]);
+        let at = |pid: u32, time: u64| timeline.cgroup(pid, timeline.place(pid, time).0);
+        assert_eq!([5, 29, 30, 49, 50].map(|time| at(7, time).unwrap()), ["/a", "/a", "/b", "/b", "/c"]);
+        assert_eq!((at(8, 60), at(9, 60)), (Some("/b"), None));
+    }
 
     fn map(pid: u32, start: u64, module: u32) -> TaskEvent {
         TaskEvent::Map { pid, mapping: Mapping::new(Avma(start), 0x1000, 0, ModuleId(module)).unwrap() }

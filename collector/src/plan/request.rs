@@ -46,6 +46,8 @@ pub struct Request {
     pub duration: Option<Duration>,
     /// The command line, for the recording.
     pub cmdline: Vec<String>,
+    /// Files that only processes have are not copied.
+    pub no_copies: bool,
     /// What was measured of the machine.
     pub calibration: Option<Calibration>,
 }

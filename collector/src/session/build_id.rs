@@ -1,26 +1,22 @@
 //! Build ids of the files that code ran from, read when the recording ends.
 
 use std::collections::HashMap;
-use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
 
+use formats::mapped_files::id_of_bytes;
 use object::read::elf::{FileHeader, NoteIterator, ProgramHeader, SectionHeader};
 use object::{Endianness, FileKind, Object, ReadCache, ReadRef, elf};
 use perfdata::{BuildId, BuildIdEntry};
 
-use crate::session::tally::MappedBy;
-use crate::sys::process::{mappings, proc_path};
+use crate::sys::process::mappings;
 
 /// `misc` of an entry: kernel, user.
 const KERNEL: u16 = 1;
 const USER: u16 = 2;
 
-/// The build ids of the mapped files that have one, by path, the kernel's first.
-pub(crate) fn build_ids(mapped: &HashMap<Vec<u8>, MappedBy>, with_kernel: bool) -> Vec<BuildIdEntry> {
+/// The ids of the mapped files, by path, the kernel's first. `mapped`: the id of each path, if all mappings of it have the same.
+pub(crate) fn build_ids(mapped: &HashMap<Vec<u8>, Option<Vec<u8>>>, with_kernel: bool) -> Vec<BuildIdEntry> {
     let entry = |misc: u16, path: &[u8], mut build_id: Vec<u8>| {
         // `mold --build-id=sha256` makes 32 bytes.
         build_id.truncate(BuildId::MOST);
@@ -34,40 +30,30 @@ pub(crate) fn build_ids(mapped: &HashMap<Vec<u8>, MappedBy>, with_kernel: bool) 
     }
     let mut paths: Vec<_> = mapped.iter().collect();
     paths.sort_by_key(|(path, _)| *path);
-    for (path, by) in paths {
-        let id = match path.as_slice() {
-            b"[vdso]" => vdso_build_id(),
-            path if path.starts_with(b"/") && !path.starts_with(b"//") => {
-                find_file(path, *by).and_then(|file| file_build_id(&file))
-            }
-            _ => None,
-        };
+    for (path, id) in paths {
+        let id = if path == b"[vdso]" { vdso_build_id() } else { id.clone() };
         entries.extend(id.map(|id| entry(USER, path, id)));
     }
     entries
 }
 
-/// The file behind a path as the recorded process saw it: by its own root if it lives in another mount namespace.
-fn find_file(path: &[u8], by: MappedBy) -> Option<PathBuf> {
-    let path = Path::new(OsStr::from_bytes(path));
-    let inside = proc_path(by.pid).join("root").join(path.strip_prefix("/").ok()?);
-    let inode = |path: &Path| fs::metadata(path).ok().filter(fs::Metadata::is_file).map(|file| file.ino());
-    let candidates = [path.to_owned(), inside];
-    // Overlay file systems show another inode than the kernel records, so a file that differs is second best, not wrong.
-    candidates
-        .iter()
-        .find(|path| inode(path) == Some(by.inode))
-        .or_else(|| candidates.iter().find(|path| inode(path).is_some()))
-        .cloned()
-}
-
-fn file_build_id(path: &Path) -> Option<Vec<u8>> {
-    let file = ReadCache::new(File::open(path).ok()?);
-    match FileKind::parse(&file).ok()? {
-        FileKind::Elf32 => elf_build_id::<elf::FileHeader32<Endianness>, _>(&file),
-        FileKind::Elf64 => elf_build_id::<elf::FileHeader64<Endianness>, _>(&file),
-        _ => None,
+/// The id of an ELF file: its build id, or one of its bytes.
+pub(crate) fn id_of_file(file: &File) -> Option<Vec<u8>> {
+    /// Bytes of a file without a build id that is read.
+    const MOST: u64 = 1 << 30;
+    let cache = ReadCache::new(file);
+    let build_id = match FileKind::parse(&cache).ok()? {
+        FileKind::Elf32 => elf_build_id::<elf::FileHeader32<Endianness>, _>(&cache),
+        FileKind::Elf64 => elf_build_id::<elf::FileHeader64<Endianness>, _>(&cache),
+        _ => return None,
+    };
+    if let Some(id) = build_id.filter(|id| id.iter().any(|byte| *byte != 0)) {
+        return Some(id);
     }
+    drop(cache);
+    let (length, mut file) = (file.metadata().ok()?.len(), file);
+    file.seek(SeekFrom::Start(0)).ok()?;
+    if length <= MOST { Some(id_of_bytes(file).ok()?.to_vec()) } else { None }
 }
 
 /// From the notes alone: to parse the file as a whole would be to read its symbols.
@@ -137,6 +123,12 @@ fn note_build_id(mut notes: &[u8]) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
+    use std::io::Write;
+    use std::os::unix::ffi::OsStrExt;
+
+    use formats::mapped_files::is_id_of_bytes;
+
     use super::*;
 
     fn note(kind: u32, name: &[u8], description: &[u8]) -> Vec<u8> {
@@ -180,20 +172,30 @@ mod tests {
     #[test]
     fn a_long_build_id_is_cut_to_what_a_recording_keeps() {
         let id: Vec<u8> = (1..=32).collect();
-        let program = std::env::temp_dir().join(format!("hbbp-build-id-{}", std::process::id()));
-        fs::write(&program, elf_with_note(&note(3, b"GNU\0", &id))).unwrap();
-        let by = MappedBy { pid: std::process::id(), inode: fs::metadata(&program).unwrap().ino() };
-        let ids = build_ids(&HashMap::from([(program.as_os_str().as_bytes().to_vec(), by)]), false);
-        fs::remove_file(&program).unwrap();
+        let ids = build_ids(&HashMap::from([(b"/x".to_vec(), Some(id.clone())), (b"/y".to_vec(), None)]), false);
         assert_eq!(ids.iter().map(|entry| entry.build_id.as_slice()).collect::<Vec<_>>(), [&id[..BuildId::MOST]]);
+    }
+
+    #[test]
+    fn ids_of_files() {
+        let of = |bytes: &[u8]| {
+            let mut file = tempfile::tempfile().unwrap();
+            file.write_all(bytes).unwrap();
+            id_of_file(&file)
+        };
+        assert_eq!(of(&elf_with_note(&note(3, b"GNU\0", &[7; 20]))), Some(vec![7; 20]));
+        let without = of(&elf_with_note(&note(1, b"GNU\0", &[7; 20]))).unwrap();
+        assert!(is_id_of_bytes(&without));
+        assert_ne!(Some(without), of(&elf_with_note(&note(1, b"GNU\0", &[8; 20]))));
+        assert_eq!(of(b"#!/bin/sh"), None);
     }
 
     #[test]
     fn files_of_this_process() {
         let pid = std::process::id();
         let mapped = mappings(pid).into_iter().filter(|map| map.prot & 4 != 0);
-        let mapped: HashMap<Vec<u8>, MappedBy> =
-            mapped.map(|map| (map.path, MappedBy { pid, inode: map.inode })).collect();
+        let id = |path: &[u8]| id_of_file(&File::open(OsStr::from_bytes(path)).ok()?);
+        let mapped: HashMap<Vec<u8>, Option<Vec<u8>>> = mapped.map(|map| (map.path.clone(), id(&map.path))).collect();
         let ids = build_ids(&mapped, false);
         let libc = ids.iter().find(|entry| entry.path.ends_with(b"libc.so.6")).expect("libc has a build id");
         assert_eq!((libc.misc, libc.pid, libc.build_id.len()), (USER, -1, 20));

@@ -2,6 +2,7 @@
 
 mod again;
 pub(crate) mod build_id;
+mod cgroups;
 pub(crate) mod command;
 pub(crate) mod command_outcome;
 pub(crate) mod followed;
@@ -11,6 +12,7 @@ mod kernel_image;
 mod lead;
 pub(crate) mod limits;
 pub(crate) mod live;
+mod mapped_files;
 pub(crate) mod metadata;
 pub(crate) mod open;
 pub(crate) mod output;
@@ -38,7 +40,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime};
 
 use formats::made_code::MadeCode;
-use formats::metadata::{EventMetadata, FEATURE, Metadata, Provenance, RECORD_TYPE};
+use formats::metadata::{EventMetadata, FEATURE, MappedFilesMetadata, Metadata, Provenance, RECORD_TYPE};
 use perfdata::{BuildIdEntry, EventDescription, FeatureBit, Features, RecordType, Writer};
 
 use crate::control::Control;
@@ -57,6 +59,7 @@ use crate::session::kernel_code::KernelCode;
 use crate::session::kernel_events::KernelEvents;
 use crate::session::limits::{check_files, open_files};
 use crate::session::live::Live;
+use crate::session::mapped_files::MappedFiles;
 use crate::session::metadata::{features, metadata};
 use crate::session::open::KernelOpener;
 use crate::session::output::{Output, is_stream};
@@ -254,10 +257,11 @@ impl<'a> Session<'a> {
         let safe = recorder.safe;
         let written = recorded.and_then(|stop| {
             let with_kernel = choice.events.iter().any(|event| event.levels != Levels::User);
-            let ids = build_ids(&recorder.tally.mapped, with_kernel);
             let own_time_before = rotating.as_ref().map_or(Duration::ZERO, |files| files.own_time);
             let of_file = OfFile { duration, own_time_before, is_last: true };
-            let mut summary = complete(request, machine, introduction, &mut live, recorder.ended(), of_file, ids)?;
+            let ended = recorder.ended();
+            let ids = build_ids(&ended.tally.mapped, with_kernel);
+            let mut summary = complete(request, machine, introduction, &mut live, ended, of_file, ids)?;
             if let Some(files) = &mut rotating {
                 let (path, sentences) = files.finish()?;
                 summary.path = path.unwrap_or_default();
@@ -289,6 +293,7 @@ impl<'a> Session<'a> {
     fn introduction(&self) -> Metadata {
         let mut metadata = metadata(&self.choice, self.machine, self.request.target.word(), self.began);
         metadata.calibration.clone_from(&self.request.calibration);
+        metadata.mapped_files = Some(MappedFilesMetadata::default());
         if let Some(files) = &self.rotating {
             metadata.file = Some(files.number);
             metadata.unwritten = Some(files.told).filter(|&samples| samples > 0);
@@ -433,6 +438,7 @@ fn begin(
     live.messages = control.polled();
     tracer.into_iter().for_each(|tracer| control.tell(tracer));
     recorder.control = Some(control);
+    recorder.files = MappedFiles::new(RecordLayout::of_events(recorder.writer.events()), !request.no_copies);
     Ok(Begun { live, command, recorder })
 }
 
@@ -456,7 +462,7 @@ fn complete(
     of_file: OfFile,
     build_ids: Vec<BuildIdEntry>,
 ) -> Result<Summary, RecordError> {
-    let Ended { mut writer, mut tally, degradations, written, .. } = ended;
+    let Ended { mut writer, mut tally, mapped_files, degradations, written, .. } = ended;
     written?;
     let without_kernel = keep_kernel_code(&mut writer, &mut tally)?;
     let counts = Counts { unwritten: metadata.unwritten.unwrap_or(0), ..tally.counts };
@@ -476,6 +482,7 @@ fn complete(
         }
     }
     summary.counted();
+    summary.metadata.mapped_files = Some(mapped_files);
     summary.metadata.degradations.extend(degradations.into_iter().chain(without_kernel));
     summary.metadata.collector_cpu_ns = Some(nanoseconds(own_cpu_time().saturating_sub(of_file.own_time_before)));
     let mut features = features(machine, &summary.metadata, &request.cmdline, build_ids, tally.sample_time);

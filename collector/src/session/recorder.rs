@@ -10,7 +10,9 @@ use perfdata::{RecordType, Writer};
 
 use crate::control::Control;
 use crate::errno::Errno;
+use crate::session::cgroups::Cgroups;
 use crate::session::lead::Lead;
+use crate::session::mapped_files::MappedFiles;
 use crate::session::record_layout::{BrokenRecord, RecordLayout, records};
 pub(crate) use crate::session::recorder::turn::Ended;
 use crate::session::rotation::Safe;
@@ -77,6 +79,8 @@ pub(crate) struct Recorder<W: Write> {
     pub(crate) control: Option<Control>,
     lead: Lead,
     pub(crate) tally: Tally,
+    pub(crate) files: MappedFiles,
+    pub(crate) cgroups: Cgroups,
     pub(crate) writer: Writer<W>,
     ring: Vec<u8>,
     out: Vec<u8>,
@@ -102,6 +106,8 @@ impl<W: Write> Recorder<W> {
             control: None,
             lead: Lead::new(layout, burst),
             tally: Tally::new(layout, &ids),
+            files: MappedFiles::new(layout, false),
+            cgroups: Cgroups::new(layout),
             writer,
             ring: Vec::new(),
             out: Vec::new(),
@@ -174,7 +180,11 @@ impl<W: Write> Recorder<W> {
     }
 
     /// Writes records of what is found when recording begins.
-    pub(crate) fn write_found(&mut self, found: &[u8]) -> Result<(), RecorderError> {
+    pub(crate) fn write_found(&mut self, found: &mut [u8]) -> Result<(), RecorderError> {
+        self.files.identify(found);
+        for record in records(found) {
+            self.cgroups.see(&record?);
+        }
         if let Some(standing) = &mut self.standing {
             for record in records(found) {
                 standing.see(&record?);
@@ -186,7 +196,9 @@ impl<W: Write> Recorder<W> {
     /// Writes records of what was there before.
     pub(crate) fn write_standing(&mut self, standing: &[u8]) -> Result<(), RecorderError> {
         for record in records(standing) {
-            self.tally.see(&record?);
+            let record = record?;
+            self.tally.see(&record);
+            self.files.see(&record);
         }
         Ok(self.writer.write_raw(standing)?)
     }
@@ -204,6 +216,10 @@ impl<W: Write> Recorder<W> {
         for ring in 0..source.rings() {
             self.ring.clear();
             source.drain(ring, &mut self.ring);
+            self.files.identify(&mut self.ring);
+            for record in records(&self.ring) {
+                self.cgroups.see(&record?);
+            }
             self.order.take(&mut self.ring)?;
         }
         self.hear()?;
@@ -216,6 +232,9 @@ impl<W: Write> Recorder<W> {
         let marks: Vec<PhaseMark> = self.control.iter_mut().flat_map(Control::hear).collect();
         self.standing.iter_mut().for_each(|standing| marks.iter().for_each(|mark| standing.mark(mark)));
         for mark in marks {
+            self.writer.write_user_record(RecordType(RECORD_TYPE), &mark.to_record_body())?;
+        }
+        for mark in self.cgroups.take_new() {
             self.writer.write_user_record(RecordType(RECORD_TYPE), &mark.to_record_body())?;
         }
         Ok(())
@@ -242,7 +261,9 @@ impl<W: Write> Recorder<W> {
             return Ok(());
         }
         for record in records(&self.out) {
-            self.tally.see(&record?);
+            let record = record?;
+            self.tally.see(&record);
+            self.files.see(&record);
         }
         let written = self.writer.write_raw(&self.out);
         self.unmarked += self.out.len();
@@ -259,10 +280,12 @@ impl<W: Write> Recorder<W> {
     }
 
     /// The file, to be finished.
-    pub(crate) fn ended(self) -> Ended<W> {
-        let degradations = self.degradations().collect();
+    pub(crate) fn ended(mut self) -> Ended<W> {
+        let (mapped_files, not_kept) = self.files.conclude(true);
+        self.tally.mapped.extend(self.files.served().into_iter().map(|(path, id)| (path, Some(id))));
+        let degradations = self.degradations().chain(not_kept).collect();
         let Self { writer, tally, safe, .. } = self;
-        Ended { writer, tally, degradations, safe, written: Ok(()) }
+        Ended { writer, tally, mapped_files, degradations, safe, written: Ok(()) }
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use crate::session::kernel_code::KernelHits;
+use crate::session::mapped_files::{MISC_BUILD_ID, id_in};
 use crate::session::record_layout::{RecordBytes, RecordLayout, SAMPLE, word};
 
 /// Counts of a session.
@@ -41,17 +42,10 @@ pub(crate) struct Tally {
     pub(crate) samples: Vec<u64>,
     /// Times of the first and the last sample.
     pub(crate) sample_time: Option<(u64, u64)>,
-    /// Files mapped with code, and the process that mapped them first.
-    pub(crate) mapped: HashMap<Vec<u8>, MappedBy>,
+    /// Files mapped with code, by path; with their id, if it is known and the same of all mappings.
+    pub(crate) mapped: HashMap<Vec<u8>, Option<Vec<u8>>>,
     /// Addresses of kernel code in samples.
     pub(crate) kernel: KernelHits,
-}
-
-/// Who mapped a file first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct MappedBy {
-    pub(crate) pid: u32,
-    pub(crate) inode: u64,
 }
 
 const MMAP2: u32 = 10;
@@ -81,7 +75,7 @@ impl Tally {
             LOST => self.counts.lost += word(record.body, 8).unwrap_or(0),
             LOST_SAMPLES => self.counts.lost_by_hardware += word(record.body, 0).unwrap_or(0),
             THROTTLE => self.counts.throttled += 1,
-            MMAP2 => self.mapping(record.body).unwrap_or_default(),
+            MMAP2 => self.mapping(record).unwrap_or_default(),
             _ => {}
         }
     }
@@ -99,15 +93,21 @@ impl Tally {
         }
     }
 
-    /// pid, tid, start, length, pgoff, maj, min, ino, generation, prot, flags, path.
-    fn mapping(&mut self, body: &[u8]) -> Option<()> {
+    /// pid, tid, start, length, pgoff, maj, min, ino, generation, prot, flags, path; or a build id from maj to generation.
+    fn mapping(&mut self, record: &RecordBytes<'_>) -> Option<()> {
+        let body = record.body;
         let pid = word(body, 0)? as u32;
-        let inode = word(body, 40)?;
         let prot = word(body, 56)? as u32;
         let path = body.get(64..)?.split(|&byte| byte == 0).next()?;
         let is_kernel = pid == u32::MAX;
-        if prot & PROT_EXEC != 0 && !is_kernel && !self.mapped.contains_key(path) {
-            self.mapped.insert(path.to_vec(), MappedBy { pid, inode });
+        if prot & PROT_EXEC == 0 || is_kernel {
+            return None;
+        }
+        let id = (record.misc() & MISC_BUILD_ID != 0).then(|| id_in(body)).flatten();
+        match self.mapped.get_mut(path) {
+            Some(known) if known.as_deref() == id => {}
+            Some(known) => *known = None,
+            None => drop(self.mapped.insert(path.to_vec(), id.map(<[u8]>::to_vec))),
         }
         Some(())
     }
@@ -161,9 +161,6 @@ mod tests {
         );
         assert_eq!(tally.samples, [2, 1]);
         assert_eq!(tally.sample_time, Some((90, 110)));
-        assert_eq!(
-            tally.mapped.into_iter().collect::<Vec<_>>(),
-            [(b"/bin/x".to_vec(), MappedBy { pid: 9, inode: 77 })]
-        );
+        assert_eq!(tally.mapped.into_iter().collect::<Vec<_>>(), [(b"/bin/x".to_vec(), None)]);
     }
 }

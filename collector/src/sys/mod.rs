@@ -6,6 +6,7 @@ mod child;
 mod cpu_clock;
 mod event;
 mod inherited;
+mod inode;
 mod measuring_child;
 mod memory;
 mod mounts;
@@ -28,6 +29,7 @@ pub(crate) use inherited::{allocate_from_one_arena, is_ignored};
 pub use inherited::{
     allocate_in_large_steps, ignore_file_size_signal, ignore_interrupts, raise_limits, with_inherited,
 };
+pub(crate) use inode::inode_generation;
 pub(crate) use measuring_child::{Measuring, MeasuringChild};
 pub(crate) use memory::{
     can_be_executed, copy_own_page, is_same_file, read_memory, read_pages, write_code, write_memory,

@@ -28,9 +28,10 @@ const OF_MACHINES: [&str; 19] = [
 ];
 
 /// What is mounted, as processes see it.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Mounts(RefCell<HashMap<Vec<u8>, Mounted>>);
 
+#[derive(Debug)]
 struct Mounted {
     read: Instant,
     /// `None` where the kernel serves them itself, or they were in no list.

@@ -128,6 +128,7 @@ pub fn group_by(query: &Query) -> GroupBy {
         Dimension::Thread => GroupBy { tasks: TaskGroups::Thread, ..by },
         Dimension::Process | Dimension::Comm => GroupBy { tasks: by.tasks.max(TaskGroups::Process), ..by },
         Dimension::Phase => GroupBy { phases: true, ..by },
+        Dimension::Cgroup => GroupBy { cgroups: true, ..by },
         _ => by,
     })
 }

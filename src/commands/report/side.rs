@@ -87,7 +87,7 @@ impl<'a> Side<'a> {
             let most = count(MOST_THREADS as f64);
             return Ok(Err(format!("more than {most} threads have samples; `hbbp mix --rows thread` has them")));
         }
-        let by = GroupBy { tasks: TaskGroups::Thread, phases: true };
+        let by = GroupBy { tasks: TaskGroups::Thread, phases: true, cgroups: false };
         Ok(Ok(Tasks::of(&self.input.analyze_again(by, Detail::Blocks)?)))
     }
 

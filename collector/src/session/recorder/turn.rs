@@ -3,8 +3,8 @@
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use formats::metadata::RECORD_TYPE;
-use perfdata::Writer;
+use formats::metadata::{MappedFilesMetadata, RECORD_TYPE};
+use perfdata::{RecordType, Writer};
 
 use crate::session::lead::Lead;
 use crate::session::record_layout::{BrokenRecord, SAMPLE, records};
@@ -17,6 +17,8 @@ pub(crate) struct Ended<W: Write> {
     /// To be finished.
     pub(crate) writer: Writer<W>,
     pub(crate) tally: Tally,
+    /// What is known of the files that were mapped.
+    pub(crate) mapped_files: MappedFilesMetadata,
     /// What makes it less than it could be, in sentences.
     pub(crate) degradations: Vec<String>,
     pub(crate) safe: Safe,
@@ -50,6 +52,10 @@ impl<W: Write> Recorder<W> {
                 self.ring.clear();
                 source.drain(ring, &mut self.ring);
                 take_own_records(&mut self.ring, &mut of_both)?;
+                self.files.identify(&mut self.ring);
+                for record in records(&self.ring) {
+                    self.cgroups.see(&record?);
+                }
                 self.order.take(&mut self.ring)?;
             }
             self.hear()?;
@@ -87,14 +93,15 @@ impl<W: Write> Recorder<W> {
     /// what is on its way.
     pub(crate) fn go_on_in(&mut self, writer: Writer<W>) -> Ended<W> {
         let written = self.end_file();
-        let degradations = self.degradations().collect();
+        let (mapped_files, not_kept) = self.files.conclude(false);
+        let degradations = self.degradations().chain(not_kept).collect();
         let ids: Vec<Vec<u64>> = writer.events().iter().map(|event| event.ids.clone()).collect();
         let tally = std::mem::replace(&mut self.tally, Tally::new(self.layout, &ids));
         let writer = std::mem::replace(&mut self.writer, writer);
         let safe = std::mem::take(&mut self.safe);
         self.lead = Lead::new(self.layout, self.burst);
         self.unmarked = 0;
-        Ended { writer, tally, degradations, safe, written }
+        Ended { writer, tally, mapped_files, degradations, safe, written }
     }
 
     /// Writes what a file begins with: what lives, and code.
@@ -102,6 +109,9 @@ impl<W: Write> Recorder<W> {
         let events = self.writer.events().to_vec();
         if let Some(standing) = &self.standing {
             self.write_standing(&standing.records(&events)?)?;
+        }
+        for mark in self.cgroups.standing() {
+            self.writer.write_user_record(RecordType(RECORD_TYPE), &mark.to_record_body())?;
         }
         self.writer.write_raw(code)?;
         self.put()?;

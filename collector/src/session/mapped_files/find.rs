@@ -1,0 +1,81 @@
+//! The file of a mapping: at its path, if that is it, or else what the process has.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, fstatfs, major, minor, open};
+
+use crate::sys::inode_generation;
+use crate::sys::process::{mappings, proc_path};
+
+/// Which file is mapped, as the kernel's record tells.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Key {
+    pub(super) path: Vec<u8>,
+    pub(super) device: (u32, u32),
+    pub(super) inode: u64,
+    /// Of the inode, whose number another file may have had; 0 where it is not known.
+    pub(super) generation: u64,
+}
+
+/// File systems whose files are on another device for `stat` than for records of mappings: overlayfs, btrfs, bcachefs, aufs.
+const WITH_OTHER_DEVICES: [i64; 4] = [0x794c_7630, 0x9123_683e, 0xca45_1a4e, 0x6175_6673];
+
+/// What the kernel writes after the path of a file that is in no folder any more.
+const DELETED: &[u8] = b" (deleted)";
+
+impl Key {
+    /// The path without what says that the file is in no folder.
+    pub(super) fn name(&self) -> &[u8] {
+        self.path.strip_suffix(DELETED).unwrap_or(&self.path)
+    }
+
+    /// The file, if it is at its path for the recorder.
+    pub(super) fn open_here(&self) -> Option<File> {
+        self.open_if_it_is(Path::new(OsStr::from_bytes(&self.path)))
+    }
+
+    /// The file, from a process that has it mapped.
+    pub(super) fn open_of(&self, pid: u32) -> Option<File> {
+        let process = proc_path(pid);
+        let is_it = |path: &[u8]| path == self.path || path.strip_suffix(DELETED).unwrap_or(path) == self.name();
+        let map = mappings(pid)
+            .into_iter()
+            .find(|map| map.inode == self.inode && (map.device == self.device || is_it(&map.path)))?;
+        let mapped = open_regular(&process.join(format!("map_files/{:x}-{:x}", map.start, map.end)), |_, _| true);
+        // Only those who may do much are shown what is mapped.
+        let inside =
+            |name: &[u8]| process.join("root").join(OsStr::from_bytes(name.strip_prefix(b"/").unwrap_or(name)));
+        let named = || [process.join("exe"), inside(&self.path)].iter().find_map(|path| self.open_if_it_is(path));
+        mapped.filter(|file| self.is_of_generation(file)).or_else(named)
+    }
+
+    /// The file at a path, if it is this one.
+    fn open_if_it_is(&self, path: &Path) -> Option<File> {
+        let file = open_regular(path, |file, stat| {
+            let device = (major(stat.st_dev), minor(stat.st_dev));
+            let has_other_device = || fstatfs(file).is_ok_and(|fs| WITH_OTHER_DEVICES.contains(&fs.f_type));
+            stat.st_ino == self.inode && (device == self.device || has_other_device())
+        })?;
+        self.is_of_generation(&file).then_some(file)
+    }
+
+    /// Whether nothing tells that the file is a later one with the same inode number.
+    fn is_of_generation(&self, file: &File) -> bool {
+        self.generation == 0 || inode_generation(file.as_fd()).is_none_or(|generation| generation == self.generation)
+    }
+}
+
+/// The file at a path. What else may be there is not opened: that would wait, or do something.
+fn open_regular(path: &Path, is_it: impl Fn(&OwnedFd, &Stat) -> bool) -> Option<File> {
+    let there = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    let stat = fstat(&there).ok()?;
+    let is_regular = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+    if !is_regular || !is_it(&there, &stat) {
+        return None;
+    }
+    File::open(format!("/proc/self/fd/{}", there.as_raw_fd())).ok()
+}

@@ -1,0 +1,567 @@
+//! The files that code ran from. Each record of a mapping gets the id of its file on its way to the recording, so that reports take no other
+//! file of the same path for it. Files that only a process has are kept, if samples fall in them, while the process lives: those of other mount
+//! namespaces, and what was deleted, replaced, or made in memory.
+//!
+//! ```text
+//! record of a mapping: path, device, inode
+//!   -> at its path?            id from the file                              reports find it there
+//!   -> /proc/PID/map_files?    id, and the file stays open
+//!        samples fall in it -> a copy in ~/.debug, by its id                 reports find it there
+//! ```
+
+mod find;
+mod folder;
+mod keeper;
+mod wanted;
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::fs::{File, Metadata};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use formats::metadata::MappedFilesMetadata;
+use perf_event_open_sys::bindings as sys;
+
+use crate::session::build_id::id_of_file;
+use crate::session::mapped_files::find::Key;
+use crate::session::mapped_files::folder::Folder;
+use crate::session::mapped_files::keeper::Keeper;
+use crate::session::mapped_files::wanted::WantedRanges;
+use crate::session::record_layout::{HEADER, RecordBytes, RecordLayout, SAMPLE, word};
+use crate::sys::{Mounts, Server};
+
+/// `misc` of an MMAP2: it has a build id in place of an inode. Of a COMM: an exec gave the name. Of a FORK: the process was there before.
+pub(crate) const MISC_BUILD_ID: u16 = 1 << 14;
+const MISC_EXEC: u16 = 1 << 13;
+const PROT_EXEC: u64 = 4;
+/// The build id in the body of an MMAP2, where it has one: its length, three bytes of nothing, and 20 bytes.
+const ID_LENGTH: usize = 32;
+const ID: usize = 36;
+const MOST_ID: usize = 20;
+/// The path in the body of an MMAP2.
+const PATH: usize = 64;
+/// Files that are open at most.
+const MOST_OPEN: usize = 1024;
+/// Files that are known at most: of others the records stay as they are.
+const MOST_FILES: usize = 1 << 18;
+
+/// All files that were mapped as code.
+#[derive(Debug)]
+pub(crate) struct MappedFiles {
+    layout: RecordLayout,
+    mounts: Mounts,
+    files: HashMap<Key, Mapped>,
+    /// Those that only processes have, by path and id, as records of mappings name them.
+    elsewhere: HashMap<(Vec<u8>, Vec<u8>), Arc<Elsewhere>>,
+    /// Those of them that wait for a sample, by process.
+    wanted: HashMap<u32, Arc<WantedRanges>>,
+    open: usize,
+    keeper: Keeper,
+    keeps: bool,
+}
+
+#[derive(Debug)]
+enum Mapped {
+    /// It is at its path.
+    Here { id: Vec<u8>, state: State, by: u32 },
+    /// Only processes have it.
+    Elsewhere { id: Vec<u8> },
+    /// Nobody could say what it is.
+    Unidentified,
+    /// A process serves it, whom it could take for ever to ask: that waits until the end.
+    Served,
+    /// It is no ELF file.
+    NoFile,
+}
+
+/// What changes when a file is written to, or another one takes its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct State {
+    file: (u64, u64),
+    size: u64,
+    modified: (i64, i64),
+}
+
+/// A file that is not at its path for the recorder.
+#[derive(Debug, Default)]
+struct Elsewhere {
+    key: Key,
+    id: Vec<u8>,
+    /// Open from when it is mapped until it is kept, or nobody has it any more.
+    file: Mutex<Option<File>>,
+    is_kept: Mutex<bool>,
+}
+
+impl State {
+    fn of(metadata: &Metadata) -> Self {
+        let modified = (metadata.mtime(), metadata.mtime_nsec());
+        Self { file: (metadata.dev(), metadata.ino()), size: metadata.size(), modified }
+    }
+}
+
+impl Elsewhere {
+    fn is_kept(&self) -> bool {
+        *self.is_kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_open(&self) -> bool {
+        self.file.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    fn take_file(&self) -> Option<File> {
+        self.file.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl MappedFiles {
+    /// Of records of this layout. `keeps`: copies are made.
+    pub(crate) fn new(layout: RecordLayout, keeps: bool) -> Self {
+        Self {
+            layout,
+            mounts: Mounts::default(),
+            files: HashMap::new(),
+            elsewhere: HashMap::new(),
+            wanted: HashMap::new(),
+            open: 0,
+            keeper: Keeper::new(Folder::of_user()),
+            keeps,
+        }
+    }
+
+    /// The same, with copies in a folder.
+    #[cfg(test)]
+    fn keeping_in(layout: RecordLayout, folder: Folder) -> Self {
+        Self { keeper: Keeper::new(Some(folder)), ..Self::new(layout, true) }
+    }
+
+    /// Looks at the files of mappings among records that have just come, whose processes may end soon, and writes the ids into the records.
+    pub(crate) fn identify(&mut self, records: &mut [u8]) {
+        let mut offset = 0;
+        while let Some([a, b, c, d, misc, more, low, high]) = records.get(offset..).and_then(|rest| rest.first_chunk())
+        {
+            let (kind, misc) = (u32::from_le_bytes([*a, *b, *c, *d]), u16::from_le_bytes([*misc, *more]));
+            let size = usize::from(u16::from_le_bytes([*low, *high]));
+            let Some(record) = records.get_mut(offset..offset + size).filter(|_| size >= HEADER) else { return };
+            offset += size;
+            if kind == sys::PERF_RECORD_MMAP2 && misc & MISC_BUILD_ID == 0 {
+                let id = key_of(&record[HEADER..]).and_then(|(pid, key)| self.id(pid, key));
+                if let Some(id) = id {
+                    put_id(record, misc, &id);
+                }
+            }
+        }
+    }
+
+    /// The id of a file that a process has just mapped.
+    fn id(&mut self, pid: u32, key: Key) -> Option<Vec<u8>> {
+        let is_full = self.files.len() >= MOST_FILES;
+        match self.files.get_mut(&key) {
+            Some(Mapped::Here { id, by, .. }) => {
+                *by = pid;
+                return Some(id.clone());
+            }
+            Some(Mapped::Elsewhere { id }) => {
+                let id = id.clone();
+                let file = self.elsewhere.get(&(key.path.clone(), id.clone())).cloned();
+                if let Some(file) = file.filter(|file| self.keeps && !file.is_kept() && !file.is_open()) {
+                    self.give(&file, key.open_of(pid));
+                }
+                return Some(id);
+            }
+            Some(Mapped::NoFile | Mapped::Served) => return None,
+            None if is_full => return None,
+            // Another process may live longer.
+            Some(Mapped::Unidentified) | None => {}
+        }
+        let mapped = self.look_at(pid, &key);
+        let id = match &mapped {
+            Mapped::Here { id, .. } | Mapped::Elsewhere { id } => Some(id.clone()),
+            Mapped::Unidentified | Mapped::Served | Mapped::NoFile => None,
+        };
+        self.files.insert(key, mapped);
+        id
+    }
+
+    fn look_at(&mut self, pid: u32, key: &Key) -> Mapped {
+        if self.mounts.server(pid as i32, key.device) == Some(Server::Process) {
+            return Mapped::Served;
+        }
+        let (file, is_here) = match key.open_here() {
+            Some(file) => (file, true),
+            None => match key.open_of(pid) {
+                Some(file) => (file, false),
+                None => return Mapped::Unidentified,
+            },
+        };
+        let Ok(metadata) = file.metadata() else { return Mapped::Unidentified };
+        let Some(id) = id_of_file(&file) else { return Mapped::NoFile };
+        if is_here {
+            return Mapped::Here { id, state: State::of(&metadata), by: pid };
+        }
+        self.add_elsewhere(key, &id, Some(file));
+        Mapped::Elsewhere { id }
+    }
+
+    fn add_elsewhere(&mut self, key: &Key, id: &[u8], file: Option<File>) -> Arc<Elsewhere> {
+        let new = || Arc::new(Elsewhere { key: key.clone(), id: id.to_vec(), ..Elsewhere::default() });
+        let known = self.elsewhere.entry((key.path.clone(), id.to_vec())).or_insert_with(new).clone();
+        self.give(&known, file);
+        known
+    }
+
+    /// Holds a file open until it is hit, or all have ended that have it mapped.
+    fn give(&mut self, known: &Elsewhere, file: Option<File>) {
+        let mut open = known.file.lock().unwrap_or_else(PoisonError::into_inner);
+        if open.is_none() && self.keeps && self.open < MOST_OPEN && !known.is_kept() {
+            self.open += usize::from(file.is_some());
+            *open = file;
+        }
+    }
+
+    /// Takes in a record that goes to the file.
+    pub(crate) fn see(&mut self, record: &RecordBytes<'_>) {
+        match record.kind {
+            sys::PERF_RECORD_MMAP2 => self.map(record),
+            _ if self.wanted.is_empty() => None,
+            SAMPLE => self.sample(record),
+            sys::PERF_RECORD_COMM if record.misc() & MISC_EXEC != 0 => self.execute(record.body),
+            sys::PERF_RECORD_FORK if record.misc() & MISC_EXEC == 0 => self.fork(record.body),
+            sys::PERF_RECORD_EXIT => self.exit(record.body),
+            _ => None,
+        };
+    }
+
+    /// pid, tid, start, length.
+    fn map(&mut self, record: &RecordBytes<'_>) -> Option<()> {
+        let (body, pid) = (record.body, word(record.body, 0)? as u32);
+        if self.elsewhere.is_empty() || pid == u32::MAX {
+            return None;
+        }
+        let start = word(body, 8)?;
+        let range = start..start.checked_add(word(body, 16)?)?;
+        let id = (record.misc() & MISC_BUILD_ID != 0).then(|| id_in(body)).flatten();
+        let file = id.and_then(|id| self.elsewhere.get(&(path_in(body)?.to_vec(), id.to_vec())));
+        match (file.filter(|file| !file.is_kept()).cloned(), self.wanted.get_mut(&pid)) {
+            (None, None) => {}
+            (None, Some(ranges)) => Arc::make_mut(ranges).unmap(&range),
+            (Some(file), Some(ranges)) => Arc::make_mut(ranges).map(range, file),
+            (Some(file), None) => {
+                let mut ranges = WantedRanges::default();
+                ranges.map(range, file);
+                self.wanted.insert(pid, Arc::new(ranges));
+            }
+        }
+        Some(())
+    }
+
+    /// pid, tid.
+    fn execute(&mut self, body: &[u8]) -> Option<()> {
+        self.forget(word(body, 0)? as u32)
+    }
+
+    /// pid, ppid, tid, ptid: a new process has what its parent has.
+    fn fork(&mut self, body: &[u8]) -> Option<()> {
+        let (pid, parent) = (word(body, 0)? as u32, (word(body, 0)? >> 32) as u32);
+        if pid != parent {
+            self.forget(pid);
+            let ranges = self.wanted.get(&parent)?.clone();
+            self.wanted.insert(pid, ranges);
+        }
+        Some(())
+    }
+
+    /// pid, ppid, tid, ptid.
+    fn exit(&mut self, body: &[u8]) -> Option<()> {
+        let (pid, tid) = (word(body, 0)? as u32, word(body, 8)? as u32);
+        if pid == tid { self.forget(pid) } else { None }
+    }
+
+    /// Closes what no process has any more.
+    fn forget(&mut self, pid: u32) -> Option<()> {
+        let ranges = self.wanted.remove(&pid)?;
+        // Processes that were forked may have the same.
+        for file in Arc::try_unwrap(ranges).into_iter().flat_map(WantedRanges::into_files) {
+            // All files are known, and this one is mapped here for the last time.
+            if Arc::strong_count(&file) == 2 && file.take_file().is_some() {
+                self.open -= 1;
+            }
+        }
+        Some(())
+    }
+
+    fn sample(&mut self, record: &RecordBytes<'_>) -> Option<()> {
+        let pid = self.layout.sample_pid(record)?;
+        let ranges = self.wanted.get(&pid)?;
+        let words = record.body.as_chunks::<8>().0.iter().map(|bytes| u64::from_le_bytes(*bytes));
+        let hit = ranges.hit_by(words);
+        if hit.is_empty() {
+            return None;
+        }
+        for file in hit {
+            self.keep(&file, pid);
+        }
+        let ranges = self.wanted.get_mut(&pid)?;
+        Arc::make_mut(ranges).forget_kept();
+        if ranges.is_empty() {
+            self.wanted.remove(&pid);
+        }
+        Some(())
+    }
+
+    fn keep(&mut self, file: &Elsewhere, pid: u32) {
+        if file.is_kept() {
+            return;
+        }
+        *file.is_kept.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        let open = file.take_file();
+        self.open -= usize::from(open.is_some());
+        if self.keeps {
+            self.keeper.keep(file.key.name(), &file.id, open.or_else(|| file.key.open_of(pid)));
+        }
+    }
+
+    /// Keeps files that were at their paths and are not any more, as far as a process lives that has them.
+    fn keep_replaced(&mut self) {
+        let replaced = |(key, mapped): (&Key, &Mapped)| match mapped {
+            Mapped::Here { id, state, by } => {
+                let now = std::fs::metadata(OsStr::from_bytes(&key.path));
+                let is_there = now.is_ok_and(|now| State::of(&now) == *state);
+                (!is_there).then(|| (key.clone(), id.clone(), *by))
+            }
+            _ => None,
+        };
+        let all: Vec<(Key, Vec<u8>, u32)> = self.files.iter().filter_map(replaced).collect();
+        for (key, id, pid) in all {
+            // Written to in its place, it is another one for those who have it mapped, too.
+            let file = key.open_of(pid).filter(|file| id_of_file(file).as_ref() == Some(&id));
+            if file.is_some() {
+                let file = self.add_elsewhere(&key, &id, file);
+                self.keep(&file, pid);
+                self.files.insert(key, Mapped::Elsewhere { id });
+            }
+        }
+    }
+
+    /// The ids of files that processes serve, by path: read now, if they are the only ones at their paths.
+    pub(crate) fn served(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
+        let served = self.files.iter().filter(|(_, mapped)| matches!(mapped, Mapped::Served)).map(|(key, _)| key);
+        let mut of_path: HashMap<&[u8], usize> = HashMap::new();
+        self.files.keys().for_each(|key| *of_path.entry(&key.path).or_default() += 1);
+        let alone = served.filter(|key| of_path.get(key.path.as_slice()) == Some(&1));
+        alone.filter_map(|key| Some((key.path.clone(), id_of_file(&key.open_here()?)?))).collect()
+    }
+
+    /// What is known now. `is_last`: no file comes after this one, so all copies are to be made.
+    pub(crate) fn conclude(&mut self, is_last: bool) -> (MappedFilesMetadata, Option<String>) {
+        self.keep_replaced();
+        if is_last {
+            self.keeper.finish();
+        }
+        let kept = self.keeper.kept();
+        let count = |is: fn(&Mapped) -> bool| Some(self.files.values().filter(|mapped| is(mapped)).count() as u64);
+        let folder = self.keeper.folder().filter(|_| kept.files > 0);
+        let metadata = MappedFilesMetadata {
+            identified: count(|mapped| matches!(mapped, Mapped::Here { .. } | Mapped::Elsewhere { .. })),
+            unidentified: count(|mapped| matches!(mapped, Mapped::Unidentified)),
+            elsewhere: count(|mapped| matches!(mapped, Mapped::Elsewhere { .. })),
+            kept: Some(kept.files),
+            copied_bytes: Some(kept.bytes),
+            folder: folder.map(|folder| folder.to_string_lossy().into_owned()),
+        };
+        let failure = kept.first_failure.map(|first| {
+            let others = if kept.failed > 1 { format!(", and {} others", kept.failed - 1) } else { String::new() };
+            format!("a file that only its process had is not kept, so its code is unread: {first}{others}")
+        });
+        (metadata, failure)
+    }
+}
+
+/// pid, tid, start, length, pgoff, maj, min, ino, generation, prot, flags, path: of a mapping of code, whose file it is.
+fn key_of(body: &[u8]) -> Option<(u32, Key)> {
+    let (pid, inode) = (word(body, 0)? as u32, word(body, 40)?);
+    if pid == u32::MAX || inode == 0 || word(body, 56)? & PROT_EXEC == 0 {
+        return None;
+    }
+    let device = word(body, ID_LENGTH)?;
+    let device = (device as u32, (device >> 32) as u32);
+    let path = path_in(body).filter(|path| path.starts_with(b"/"))?.to_vec();
+    Some((pid, Key { path, device, inode, generation: word(body, 48)? }))
+}
+
+fn path_in(body: &[u8]) -> Option<&[u8]> {
+    body.get(PATH..)?.split(|&byte| byte == 0).next()
+}
+
+/// The build id of a mapping that has one.
+pub(crate) fn id_in(body: &[u8]) -> Option<&[u8]> {
+    let length = usize::from(*body.get(ID_LENGTH)?);
+    body.get(ID..ID + length.min(MOST_ID)).filter(|id| !id.is_empty())
+}
+
+/// Writes a build id into the record of a mapping, in place of the inode.
+fn put_id(record: &mut [u8], misc: u16, id: &[u8]) {
+    let id = id.get(..MOST_ID).unwrap_or(id);
+    let Some(place) = record.get_mut(HEADER + ID_LENGTH..HEADER + ID + MOST_ID) else { return };
+    place.fill(0);
+    let (length, bytes) = place.split_at_mut(ID - ID_LENGTH);
+    length[0] = id.len() as u8;
+    bytes[..id.len()].copy_from_slice(id);
+    record[4..6].copy_from_slice(&(misc | MISC_BUILD_ID).to_le_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::process::{Child, Command};
+
+    use perfdata::{AttrFlags, EventAttr, EventDescription, SampleFormat, SampleId, Writer};
+
+    use super::*;
+    use crate::session::record_layout::{first_record, records};
+    use crate::session::synthesize::mmap;
+    use crate::sys::process::{Mapping, mappings};
+
+    fn events() -> Vec<EventDescription> {
+        let format = SampleFormat::IDENTIFIER | SampleFormat::IP | SampleFormat::TID | SampleFormat::TIME;
+        let attr = EventAttr { sample_format: format, flags: AttrFlags::SAMPLE_ID_ALL, ..EventAttr::default() };
+        vec![EventDescription { attr, ids: vec![5], name: "clock".to_owned() }]
+    }
+
+    fn files(folder: &Path) -> MappedFiles {
+        MappedFiles::keeping_in(RecordLayout::of_events(&events()), Folder::at(folder.to_owned()))
+    }
+
+    /// A program that waits, a copy of `sleep`, and where its code is.
+    fn sleeping(at: &Path) -> (Child, Mapping) {
+        std::fs::copy("/bin/sleep", at).unwrap();
+        let child = Command::new(at).arg("60").spawn().unwrap();
+        let name = at.as_os_str().as_bytes();
+        loop {
+            let code = mappings(child.id()).into_iter().find(|map| map.prot & 4 != 0 && map.path == name);
+            if let Some(code) = code {
+                return (child, code);
+            }
+        }
+    }
+
+    fn record_of(pid: u32, map: &Mapping) -> Vec<u8> {
+        let mut writer = Writer::of_records(Vec::new(), &events()).unwrap();
+        writer.write_mmap2(&mmap(pid, map, SampleId { identifier: Some(5), ..SampleId::default() })).unwrap();
+        std::mem::take(writer.get_mut())
+    }
+
+    /// IDENTIFIER, IP, TID, TIME.
+    fn sample(pid: u32, ip: u64) -> Vec<u8> {
+        let words = [5, ip, u64::from(pid) << 32 | u64::from(pid), 1];
+        [&[9, 0, 0, 0, 2, 0, 40, 0][..], words.map(u64::to_le_bytes).as_flattened()].concat()
+    }
+
+    fn id_of(record: &[u8]) -> Option<Vec<u8>> {
+        let record = first_record(record, 0).unwrap().unwrap();
+        (record.misc() & MISC_BUILD_ID != 0).then(|| id_in(record.body).unwrap().to_vec())
+    }
+
+    fn see(files: &mut MappedFiles, bytes: &[u8]) {
+        records(bytes).for_each(|record| files.see(&record.unwrap()));
+    }
+
+    #[test]
+    fn a_file_at_its_path_is_named_and_not_copied() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut child, code) = sleeping(&folder.path().join("program"));
+        let mut files = files(&folder.path().join("kept"));
+        let mut record = record_of(child.id(), &code);
+        files.identify(&mut record);
+        assert_eq!(id_of(&record), id_of_file(&File::open("/bin/sleep").unwrap()));
+        see(&mut files, &record);
+        see(&mut files, &sample(child.id(), code.start));
+        let (metadata, failure) = files.conclude(true);
+        assert_eq!(
+            (metadata.identified, metadata.elsewhere, metadata.kept, failure),
+            (Some(1), Some(0), Some(0), None)
+        );
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn a_deleted_file_is_copied_when_it_is_hit() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("program");
+        let (mut child, code) = sleeping(&program);
+        std::fs::remove_file(&program).unwrap();
+        // What is there now is not it.
+        std::fs::copy("/bin/true", &program).unwrap();
+        let mut files = files(&folder.path().join("kept"));
+        let mut record = record_of(child.id(), &code);
+        files.identify(&mut record);
+        let id = id_of(&record).unwrap();
+        assert_eq!(Some(&id), id_of_file(&File::open("/bin/sleep").unwrap()).as_ref());
+        see(&mut files, &record);
+        assert_eq!(files.open, 1);
+        see(&mut files, &sample(child.id(), code.end));
+        assert_eq!(files.open, 1, "that was beside it");
+        see(&mut files, &sample(child.id(), code.start + 1));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let (metadata, failure) = files.conclude(true);
+        assert_eq!((metadata.elsewhere, metadata.kept, files.open, failure), (Some(1), Some(1), 0, None));
+        assert_eq!(metadata.copied_bytes, std::fs::metadata("/bin/sleep").ok().map(|sleep| sleep.len()));
+    }
+
+    #[test]
+    fn what_ends_without_a_sample_is_closed() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("program");
+        let (mut child, code) = sleeping(&program);
+        std::fs::remove_file(&program).unwrap();
+        let mut files = files(&folder.path().join("kept"));
+        let mut record = record_of(child.id(), &code);
+        files.identify(&mut record);
+        see(&mut files, &record);
+        let task = |kind: u8, pid: u32, parent: u32| {
+            let ids = [u64::from(parent) << 32 | u64::from(pid); 2];
+            [&[kind, 0, 0, 0, 0, 0, 32, 0][..], ids.map(u64::to_le_bytes).as_flattened(), &[0; 8]].concat()
+        };
+        let (forked, exit) = (u32::MAX - 1, 4);
+        see(&mut files, &task(7, forked, child.id()));
+        see(&mut files, &task(exit, child.id(), 1));
+        assert_eq!(files.open, 1, "the child has it, too");
+        see(&mut files, &task(exit, forked, 1));
+        assert_eq!(files.open, 0);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(files.conclude(true).0.kept, Some(0));
+    }
+
+    #[test]
+    fn of_a_file_that_is_gone_the_record_stays_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("program");
+        let (mut child, code) = sleeping(&program);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        std::fs::copy("/bin/true", folder.path().join("new")).unwrap();
+        std::fs::rename(folder.path().join("new"), &program).unwrap();
+        let mut files = files(&folder.path().join("kept"));
+        let before = record_of(child.id(), &code);
+        let mut record = before.clone();
+        files.identify(&mut record);
+        assert_eq!(record, before);
+        assert_eq!(files.conclude(true).0.unidentified, Some(1));
+    }
+
+    #[test]
+    fn any_bytes_are_records_of_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut files = files(folder.path());
+        for size in [0, 1, 7, 8, 30, 72, 200, u16::MAX] {
+            let mut record = vec![0xff; usize::from(size).max(8)];
+            record[..8].copy_from_slice(&[&[10, 0, 0, 0, 0, 0][..], &size.to_le_bytes()].concat());
+            files.identify(&mut record);
+            files.identify(&mut record[..4]);
+        }
+    }
+}

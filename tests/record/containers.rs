@@ -1,0 +1,245 @@
+//! Programs that the recorder does not find at their paths: in another root or mount namespace, deleted, replaced, made in memory. What is at
+//! their paths for the recorder is another build, which must not be taken for them.
+
+use serde_json::Value;
+
+use super::*;
+
+/// `program SECONDS`, with all its time in the function NAME.
+const SPIN: &str = r#"
+#include <stdlib.h>
+#include <time.h>
+
+static volatile unsigned long sink;
+
+__attribute__((noinline)) void NAME(void) {
+    for (int i = 0; i < 100000; i++)
+        sink = sink * 3 + i;
+}
+
+int main(int argc, char **argv) {
+    double seconds = argc > 1 ? atof(argv[1]) : 1;
+    struct timespec began, now;
+    clock_gettime(CLOCK_MONOTONIC, &began);
+    do {
+        NAME();
+        clock_gettime(CLOCK_MONOTONIC, &now);
+    } while ((now.tv_sec - began.tv_sec) + (now.tv_nsec - began.tv_nsec) / 1e9 < seconds);
+    return 0;
+}
+"#;
+
+/// `in-memory PROGRAM ARGUMENT..`: executes a copy of a program that is in no folder.
+const IN_MEMORY: &str = r#"
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+extern char **environ;
+
+int main(int argc, char **argv) {
+    int from = open(argv[argc > 1], O_RDONLY), to = memfd_create("program", MFD_CLOEXEC);
+    struct stat file;
+    fstat(from, &file);
+    for (off_t at = 0; at < file.st_size;)
+        if (sendfile(to, from, &at, file.st_size - at) <= 0)
+            return 1;
+    fexecve(to, argv + 1, environ);
+    return 1;
+}
+"#;
+
+const WITH_ID: &str = "-Wl,--build-id=sha1";
+const WITHOUT_ID: &str = "-Wl,--build-id=none";
+
+/// A static program that spends its time in the function `name`.
+fn spins_in(place: &Place, name: &str, id: &str) -> Option<PathBuf> {
+    let source = place.path("named.c");
+    fs::write(&source, SPIN).unwrap();
+    testing::c_program(&place.path("built"), "named", &[source], &["-static", &format!("-DNAME={name}"), id])
+}
+
+/// Records as [`Place::run`] does, with copies in the folder `home`.
+fn record(place: &Place, arguments: &[&str]) -> Value {
+    let output = Command::new(hbbp())
+        .args(["record", "--tracer", "none", "--ebs-event", "cpu-clock:u", "-F", "499"])
+        .args(arguments)
+        .env("HOME", place.path("home"))
+        .current_dir(place.folder())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", errors(&output));
+    place.contents().metadata["mapped_files"].clone()
+}
+
+/// The functions that have a quarter of the counts or more; none where no code can be read, which is said.
+fn hot(place: &Place) -> Vec<String> {
+    let mut mix = Command::new(hbbp());
+    mix.args(["mix", "--no-cache", "--format", "json", "--top", "0", "--rows", "function"]).arg(place.recording());
+    let output = mix.env("HOME", place.path("home")).output().unwrap();
+    if errors(&output).contains("the code of no module could be read") {
+        return Vec::new();
+    }
+    assert!(output.status.success(), "{}", errors(&output));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let rows = report["rows"].as_array().unwrap().iter().filter(|row| row["share"].as_f64().unwrap() > 0.25);
+    rows.map(|row| row["function"].as_str().unwrap().to_owned()).collect()
+}
+
+fn is_root() -> bool {
+    let is_root = rustix::process::geteuid().is_root();
+    if !is_root {
+        testing::skip!(Privileges, "needs root");
+    }
+    is_root
+}
+
+#[test]
+fn a_program_of_another_root_is_not_that_of_this_one() {
+    let Some(place) = Place::to_record() else { return };
+    if !is_root() {
+        return;
+    }
+    for id in [WITH_ID, WITHOUT_ID] {
+        let (Some(inside), Some(outside)) = (spins_in(&place, "inside", id), spins_in(&place, "outside", id)) else {
+            return;
+        };
+        let program = place.path("program");
+        fs::copy(outside, &program).unwrap();
+        let jail = place.path("jail");
+        let there = jail.join(program.strip_prefix("/").unwrap());
+        fs::create_dir_all(there.parent().unwrap()).unwrap();
+        fs::copy(inside, &there).unwrap();
+        let (jail, program) = (jail.to_str().unwrap(), program.to_str().unwrap());
+
+        // Without a copy it is not known, and nothing else stands for it.
+        record(&place, &["-N", "--", "chroot", jail, program, "1"]);
+        assert_eq!(hot(&place), [""; 0], "{id}");
+        let files = record(&place, &["--", "chroot", jail, program, "1"]);
+        assert_eq!(hot(&place), ["inside"], "{id}");
+        assert_eq!((&files["elsewhere"], &files["kept"]), (&1.into(), &1.into()), "{id}");
+        assert!(files["copied_bytes"].as_u64().unwrap() > 0, "{id}");
+        // The same again costs no copy.
+        let files = record(&place, &["--", "chroot", jail, program, "1"]);
+        assert_eq!((&files["kept"], &files["copied_bytes"]), (&1.into(), &0.into()), "{id}");
+        // With its parent outside, both are told apart in one recording.
+        let both = format!("{program} 1 & chroot {jail} {program} 1; wait");
+        record(&place, &["--", "sh", "-c", &both]);
+        let mut all = hot(&place);
+        all.sort();
+        assert_eq!(all, ["inside", "outside"], "{id}");
+    }
+}
+
+#[test]
+fn a_program_of_another_mount_namespace() {
+    let Some(place) = Place::to_record() else { return };
+    let (Some(inside), Some(outside)) = (spins_in(&place, "inside", WITH_ID), spins_in(&place, "outside", WITH_ID))
+    else {
+        return;
+    };
+    let program = place.path("program");
+    fs::copy(outside, &program).unwrap();
+    let script = format!("mount --bind {} {1} && exec {1} 1", inside.display(), program.display());
+    let tried = Command::new("unshare").args(["-m", "sh", "-c", &script]).output();
+    if !tried.is_ok_and(|output| output.status.success()) {
+        testing::skip!(Privileges, "no mount namespace can be made");
+        return;
+    }
+    record(&place, &["--", "unshare", "-m", "sh", "-c", &script]);
+    assert_eq!(hot(&place), ["inside"]);
+}
+
+#[test]
+fn a_program_that_was_deleted_or_replaced() {
+    let Some(place) = Place::to_record() else { return };
+    for id in [WITH_ID, WITHOUT_ID] {
+        let (Some(inside), Some(outside)) = (spins_in(&place, "inside", id), spins_in(&place, "outside", id)) else {
+            return;
+        };
+        let (program, new) = (place.path("program"), place.path("new"));
+        // Before the recording, and while it goes on.
+        for script in ["rm program", "mv new program", "(sleep 0.7; mv new program) &"] {
+            fs::copy(&inside, &program).unwrap();
+            fs::copy(&outside, &new).unwrap();
+            let mut running = Command::new(&program).arg("4").spawn().unwrap();
+            assert!(Command::new("sh").args(["-c", script]).current_dir(place.folder()).status().unwrap().success());
+            record(&place, &["-p", &running.id().to_string(), "--duration", "1.5"]);
+            assert_eq!(hot(&place), ["inside"], "{script} {id}");
+            running.kill().unwrap();
+            running.wait().unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_program_that_was_made_in_memory() {
+    let Some(place) = Place::to_record() else { return };
+    let source = place.path("in-memory.c");
+    fs::write(&source, IN_MEMORY).unwrap();
+    let Some(in_memory) = testing::c_program(&place.path("built"), "in-memory", &[source], &[]) else { return };
+    let Some(inside) = spins_in(&place, "inside", WITH_ID) else { return };
+    let files = record(&place, &["--", in_memory.to_str().unwrap(), inside.to_str().unwrap(), "1"]);
+    assert_eq!(hot(&place), ["inside"], "{files}");
+    let copies: Vec<_> =
+        fs::read_dir(place.path("home/.debug")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(copies.iter().any(|name| *name == *"memfd:program"), "{copies:?}");
+}
+
+#[test]
+fn the_control_group_of_a_process_is_a_key() {
+    let Some(place) = Place::to_record() else { return };
+    let Some(inside) = spins_in(&place, "inside", WITH_ID) else { return };
+    let name = format!("hbbp-test-{}", std::process::id());
+    let unified = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"].map(Path::new);
+    let group = unified.iter().find(|root| root.join("cgroup.procs").is_file()).map(|root| root.join(&name));
+    let Some(group) = group.filter(|group| fs::create_dir(group).is_ok()) else {
+        testing::skip!(Privileges, "no control group can be made");
+        return;
+    };
+    let (spin, procs) = (inside.display(), group.join("cgroup.procs"));
+    let script = format!("{spin} 1 & sh -c 'echo $$ > {} && exec {spin} 1'; wait", procs.display());
+    record(&place, &["--", "sh", "-c", &script]);
+    let mut mix = Command::new(hbbp());
+    mix.args(["mix", "--no-cache", "--format", "json", "--rows", "cgroup"]).arg(place.recording());
+    let output = mix.output().unwrap();
+    fs::remove_dir(&group).unwrap();
+    assert!(output.status.success(), "{}", errors(&output));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let shares: BTreeMap<String, f64> = report["rows"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| (row["cgroup"].as_str().unwrap().to_owned(), row["share"].as_f64().unwrap()))
+        .collect();
+    let own = shares.iter().find(|(path, _)| path.ends_with(&format!("/{name}"))).map(|(_, share)| *share);
+    assert!(own.is_some_and(|share| (0.3..0.7).contains(&share)), "{shares:?}");
+}
+
+/// `perf` finds what was kept, as it does what it keeps itself.
+#[test]
+fn perf_finds_copies() {
+    let Some(place) = Place::to_record() else { return };
+    if !testing::has("perf") {
+        return;
+    }
+    let Some(inside) = spins_in(&place, "inside", WITH_ID) else { return };
+    let program = place.path("program");
+    fs::copy(&inside, &program).unwrap();
+    let mut running = Command::new(&program).arg("3").spawn().unwrap();
+    fs::remove_file(&program).unwrap();
+    record(&place, &["-p", &running.id().to_string(), "--duration", "1"]);
+    running.kill().unwrap();
+    running.wait().unwrap();
+    let output = Command::new("perf")
+        .args(["report", "--stdio", "--sort", "symbol", "-i"])
+        .arg(place.recording())
+        .env("HOME", place.path("home"))
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("inside"), "{said}{}", errors(&output));
+}
