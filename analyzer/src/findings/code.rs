@@ -10,14 +10,14 @@ use serde::{Deserialize, Serialize};
 use super::ModuleFindings;
 use crate::CountedModule;
 use crate::binaries::{Binary, BinarySearch};
-use crate::code::{FileIdentity, Observed};
+use crate::code::{BlockMap, FileIdentity, Observed};
 use crate::counting::{AnalysedModule, Code, ModuleCounts, UnreadBlock};
 use crate::recording::ModuleTable;
 
 /// The code of a module.
 #[derive(Serialize, Deserialize)]
 pub(super) enum CodeFindings<'a> {
-    Read { file: Box<FoundFile<'a>>, observed: Cow<'a, Observed> },
+    Read { file: Box<FoundFile<'a>>, observed: Cow<'a, Observed>, blocks: Cow<'a, BlockMap> },
     Unread { why: Cow<'a, str>, blocks: Cow<'a, [UnreadBlock]> },
 }
 
@@ -61,6 +61,7 @@ impl<'a> ModuleFindings<'a> {
             Code::Read(code) => CodeFindings::Read {
                 file: FoundFile::of(&code.binary).filter(|file| file.tells_changes_after(began)).map(Box::new)?,
                 observed: Cow::Borrowed(&code.observed),
+                blocks: Cow::Borrowed(&code.blocks),
             },
             Code::Unread { why, blocks } => {
                 CodeFindings::Unread { why: Cow::Borrowed(why), blocks: Cow::Borrowed(blocks) }
@@ -88,12 +89,12 @@ impl<'a> ModuleFindings<'a> {
     ) -> Option<CountedModule> {
         let ModuleFindings { module, code, sums, biased, broken, strange_branches, blocks, sampled } = self;
         let code = match code {
-            CodeFindings::Read { file, observed } => {
+            CodeFindings::Read { file, observed, blocks } => {
                 let binary = search.open(modules.get(module)).ok()?;
                 if FoundFile::of(&binary)? != *file {
                     return None;
                 }
-                Code::Read(Arc::new(AnalysedModule::new(binary, |_| observed.into_owned())))
+                Code::Read(Arc::new(AnalysedModule::with_blocks(binary, observed.into_owned(), blocks.into_owned())?))
             }
             CodeFindings::Unread { why, blocks } => {
                 let is_same = || search.open(modules.get(module)).is_err_and(|error| error.to_string() == why);
