@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use super::key::Key;
 
 /// Changes with what an entry looks like around its findings; those are of one build.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 const MAGIC: &[u8; 8] = b"hbbpkept";
 const HEADER: usize = 76;

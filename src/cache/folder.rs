@@ -19,7 +19,10 @@ pub struct Folder {
 }
 
 /// 1 GiB: some hundred analyses.
-const MOST: u64 = 1 << 30;
+const MOST_OF_ANALYSES: u64 = 1 << 30;
+
+/// 256 KiB: some thousand recordings.
+const MOST_OF_CONTENTS: u64 = 1 << 18;
 
 /// Of files that are being written. A writer that was killed leaves one.
 const UNFINISHED: &str = ".unfinished-";
@@ -27,14 +30,24 @@ const UNFINISHED: &str = ".unfinished-";
 const LONG_AGO: Duration = Duration::from_secs(3600);
 
 impl Folder {
+    /// Of analyses. `None` if the user has no folder for what is kept.
+    pub fn of_analyses() -> Option<Self> {
+        Self::of_user("hbbp/analyses", MOST_OF_ANALYSES)
+    }
+
+    /// Of what files are known by. `None` as for analyses.
+    pub fn of_contents() -> Option<Self> {
+        Self::of_user("hbbp/contents", MOST_OF_CONTENTS)
+    }
+
     /// Below `XDG_CACHE_HOME`, by default `~/.cache`. `None` if neither is known, or the home is another user's, as under `sudo`.
-    pub fn of_user() -> Option<Self> {
+    fn of_user(name: &str, most: u64) -> Option<Self> {
         let home = || {
             let home = absolute("HOME")?;
             is_ours(&fs::metadata(&home).ok()?).then(|| home.join(".cache"))
         };
         let cache = absolute("XDG_CACHE_HOME").or_else(home)?;
-        Some(Folder { path: cache.join("hbbp/analyses"), most: MOST })
+        Some(Folder { path: cache.join(name), most })
     }
 
     /// The bytes of an entry.

@@ -13,6 +13,7 @@ mod content;
 mod entry;
 mod folder;
 mod key;
+mod known;
 
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
@@ -34,6 +35,7 @@ pub struct Cache<'a> {
     folder: Folder,
     recording: &'a Recording,
     file: &'a File,
+    state: FileIdentity,
     content: Content,
     threads: usize,
     began: SystemTime,
@@ -46,12 +48,13 @@ impl<'a> Cache<'a> {
         let began = SystemTime::now();
         let (file, opened) = recording.file()?;
         let now = file.metadata().ok()?;
-        if opened.len() < LEAST_BYTES || now.nlink() == 0 || FileIdentity::of(opened) != FileIdentity::of(&now) {
+        let state = FileIdentity::of(opened);
+        if opened.len() < LEAST_BYTES || now.nlink() == 0 || state != FileIdentity::of(&now) {
             return None;
         }
-        let folder = Folder::of_user()?;
-        let content = Content::of(file, opened.len(), threads).ok()?;
-        Some(Cache { folder, recording, file, content, threads, began })
+        let folder = Folder::of_analyses()?;
+        let content = known::content(file, state, threads)?;
+        Some(Cache { folder, recording, file, state, content, threads, began })
     }
 
     /// The analysis with these options, if it was made before with the same executable, and the binaries are the same. `models`: what
@@ -83,10 +86,19 @@ impl<'a> Cache<'a> {
     fn try_to_keep(&self, analysis: &Analysis, options: &Options<'_>, models: &[String]) -> Option<()> {
         let key = Key::of(&self.content, options, options.detail, models)?;
         let findings = Findings::of(analysis, self.began)?;
-        if Content::of(self.file, self.content.length(), self.threads).ok()? != self.content {
+        if !self.is_unchanged()? {
             return None;
         }
         self.folder.write(&key.name(), &entry::written(&key, &findings)?)
+    }
+
+    /// Whether the recording is what it was before the analysis. It is read again if the file system would not tell.
+    fn is_unchanged(&self) -> Option<bool> {
+        let is_same = FileIdentity::of(&self.file.metadata().ok()?) == self.state;
+        if is_same && self.state.tells_changes_after(self.began) {
+            return Some(true);
+        }
+        Some(Content::of(self.file, self.content.length(), self.threads).ok()? == self.content)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Which kinds of instructions blocks are made of: what every mix by attributes of instructions can be added up from.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use crate::code::instructions;
 use crate::counting::Code;
