@@ -1,7 +1,7 @@
 //! The folder of entries, and how much is in it.
 
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
-use std::io::{Read, Write};
+use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -50,16 +50,6 @@ impl Folder {
         Some(Folder { path: cache.join(name), most })
     }
 
-    /// The bytes of an entry.
-    pub fn read(&self, name: &str) -> Option<Vec<u8>> {
-        let file = self.open(name)?;
-        let length = file.metadata().ok()?.len();
-        let mut bytes = Vec::with_capacity(usize::try_from(length).ok()?);
-        // As many as were allowed, should it grow meanwhile.
-        file.take(length).read_to_end(&mut bytes).ok()?;
-        Some(bytes)
-    }
-
     /// An entry was of use: others go before it.
     pub fn was_used(&self, name: &str) {
         if let Some(file) = self.open(name) {
@@ -89,8 +79,8 @@ impl Folder {
         self.most / 4
     }
 
-    /// A file of the user's, and no link, pipe or device.
-    fn open(&self, name: &str) -> Option<File> {
+    /// An entry: a file of the user's, no link, pipe or device, and no longer than one can be.
+    pub fn open(&self, name: &str) -> Option<File> {
         let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
         let file = OpenOptions::new().read(true).custom_flags(flags.cast_signed()).open(self.path.join(name)).ok()?;
         let metadata = file.metadata().ok()?;
@@ -135,6 +125,7 @@ fn is_ours(metadata: &Metadata) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     use super::*;
@@ -143,6 +134,15 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("hbbp/analyses");
         (place, Folder { path, most })
+    }
+
+    impl Folder {
+        /// The bytes of an entry.
+        fn read(&self, name: &str) -> Option<Vec<u8>> {
+            let mut bytes = Vec::new();
+            self.open(name)?.read_to_end(&mut bytes).ok()?;
+            Some(bytes)
+        }
     }
 
     fn age(folder: &Folder, name: &str, seconds: u64) {

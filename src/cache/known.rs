@@ -19,7 +19,7 @@ use blake3::Hasher;
 use serde::{Deserialize, Serialize};
 
 use super::content::Content;
-use super::entry;
+use super::entry::{self, Entry};
 use super::folder::Folder;
 use super::key::Key;
 
@@ -38,7 +38,7 @@ pub fn content(file: &File, state: FileIdentity, threads: usize) -> Option<Conte
     let began = SystemTime::now();
     let (length, folder) = (state.size(), Folder::of_contents());
     let key = Key::of_file(&state);
-    let known = || entry::read::<Known>(&key, &folder.as_ref()?.read(&key.name())?);
+    let known = || Entry::open(&key, folder.as_ref()?.open(&key.name())?)?.value::<Known>();
     if let Some(known) = known()
         && known.content.length() == length
         && glimpse(file, length).ok()? == known.glimpse
@@ -51,7 +51,7 @@ pub fn content(file: &File, state: FileIdentity, threads: usize) -> Option<Conte
     if state.tells_changes_after(began)
         && FileIdentity::of(&file.metadata().ok()?) == state
         && let Some(folder) = folder
-        && let Some(bytes) = entry::written(&key, &Known { content, glimpse })
+        && let Some(bytes) = entry::written(&key, &Known { content, glimpse }, &[])
     {
         let _ = folder.write(&key.name(), &bytes);
     }

@@ -24,6 +24,7 @@ use analyzer::{Analysis, FileIdentity, Findings, Options};
 use perfdata::Recording;
 
 use content::Content;
+use entry::Entry;
 use folder::Folder;
 use key::Key;
 
@@ -64,9 +65,10 @@ impl<'a> Cache<'a> {
         let details = [Detail::Blocks, Detail::Branches, Detail::Calls];
         details.into_iter().filter(|detail| *detail >= options.detail).find_map(|detail| {
             let key = Key::of(&self.content, options, detail, models)?;
-            let bytes = self.folder.read(&key.name())?;
-            let findings: Findings<'_> = entry::read(&key, &bytes)?;
-            let mut analysis = findings.into_analysis(self.recording, &options.search, self.threads)?;
+            let entry = Entry::open(&key, self.folder.open(&key.name())?)?;
+            let findings: Findings<'_> = entry.value()?;
+            let replicates = |lengths: &[usize]| entry.replicates(lengths);
+            let mut analysis = findings.into_analysis(self.recording, &options.search, self.threads, replicates)?;
             if options.detail < Detail::Branches {
                 analysis.flow = None;
             }
@@ -89,7 +91,7 @@ impl<'a> Cache<'a> {
         if !self.is_unchanged()? {
             return None;
         }
-        self.folder.write(&key.name(), &entry::written(&key, &findings)?)
+        self.folder.write(&key.name(), &entry::written(&key, &findings, &Findings::replicates(analysis))?)
     }
 
     /// Whether the recording is what it was before the analysis. It is read again if the file system would not tell.
@@ -137,6 +139,8 @@ mod tests {
             let analysis = analyze(&recording, &options, &|_| ()).unwrap();
             let later = SystemTime::now() + Duration::from_secs(60);
             let bytes = postcard::to_stdvec(&Findings::of(&analysis, later).unwrap()).unwrap();
+            let replicates =
+                |_: &[usize]| Some(Findings::replicates(&analysis).into_iter().map(<[_]>::to_vec).collect());
             let mut used = 0;
             for _ in 0..300 {
                 let mut other = bytes.clone();
@@ -145,7 +149,7 @@ mod tests {
                     other[at] = random.u8(..);
                 }
                 let Ok((findings, _)) = postcard::take_from_bytes::<Findings<'_>>(&other) else { continue };
-                let Some(analysis) = findings.into_analysis(&recording, &search, 1) else { continue };
+                let Some(analysis) = findings.into_analysis(&recording, &search, 1, replicates) else { continue };
                 used += 1;
                 let _ = mix(&analysis, &Query::default());
                 let _ = (Rows::of(&analysis), Head::of(&analysis));

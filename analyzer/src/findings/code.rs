@@ -56,7 +56,7 @@ impl<'a> FoundFile<'a> {
 impl<'a> ModuleFindings<'a> {
     /// `None` where a change of the module's file after that time could not be told.
     pub(super) fn of(module: &'a CountedModule, began: SystemTime) -> Option<Self> {
-        let CountedModule { counts, blocks, sampled } = module;
+        let CountedModule { counts, blocks, .. } = module;
         let code = match &counts.code {
             Code::Read(code) => CodeFindings::Read {
                 file: FoundFile::of(&code.binary).filter(|file| file.tells_changes_after(began)).map(Box::new)?,
@@ -75,11 +75,10 @@ impl<'a> ModuleFindings<'a> {
             broken: counts.broken,
             strange_branches: counts.strange_branches,
             blocks: Cow::Borrowed(blocks),
-            sampled: Cow::Borrowed(sampled),
         })
     }
 
-    /// The module with its code, if the search finds what it found before. `is_rest`: the module was read, and these are the addresses that
+    /// The module with its code, without its replicates, if the search finds what it found before. `is_rest`: the module was read, and these are the addresses that
     /// are no code of it.
     pub(super) fn with_code(
         self,
@@ -87,7 +86,7 @@ impl<'a> ModuleFindings<'a> {
         modules: &ModuleTable,
         search: &BinarySearch,
     ) -> Option<CountedModule> {
-        let ModuleFindings { module, code, sums, biased, broken, strange_branches, blocks, sampled } = self;
+        let ModuleFindings { module, code, sums, biased, broken, strange_branches, blocks } = self;
         let code = match code {
             CodeFindings::Read { file, observed, blocks } => {
                 let binary = search.open(modules.get(module)).ok()?;
@@ -114,7 +113,7 @@ impl<'a> ModuleFindings<'a> {
             broken,
             strange_branches,
         };
-        let counted = CountedModule { counts, blocks: blocks.into_owned(), sampled: sampled.into_owned() };
+        let counted = CountedModule { counts, blocks: blocks.into_owned(), sampled: Vec::new() };
         counted.fits_its_code().then_some(counted)
     }
 }

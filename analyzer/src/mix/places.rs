@@ -53,7 +53,7 @@ impl Places {
             let source = sources.of(module);
             let mut in_module: HashMap<[Place; 2], u32> = HashMap::default();
             let sampled = module.sampled_blocks();
-            let of_module = module.blocks.iter().zip(&sampled).map(|(block, sampled)| {
+            let of_module = module.blocks.iter().zip(&*sampled).map(|(block, sampled)| {
                 if block.count.count <= 0.0 {
                     return Vec::new();
                 }
