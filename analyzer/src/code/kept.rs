@@ -84,3 +84,45 @@ impl<'de> Visitor<'de> for Blocks {
         Ok(ReadBlocks(blocks))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block(start: u64, end: u64, last: u64, function: u32, terminator: Terminator) -> Block {
+        let (start, end, last, function) = (Svma(start), Svma(end), Svma(last), FunctionId(function));
+        Block { start, end, last, instructions: 2, function, terminator, evidence: Evidence::Swept }
+    }
+
+    #[test]
+    fn blocks_are_the_same_again() {
+        let blocks = [
+            block(0x40_1000, 0x40_1005, 0x40_1003, 3, Terminator::Conditional),
+            block(0x40_1005, 0x40_1006, 0x40_1005, 3, Terminator::Overlap),
+            block(0x40_2000, u64::MAX, 0x40_2001, 9, Terminator::Return),
+        ];
+        let text = serde_json::to_string(&KeptBlocks(&blocks)).unwrap();
+        assert_eq!(serde_json::from_str::<ReadBlocks>(&text).unwrap().0, blocks);
+        assert_eq!(serde_json::from_str::<ReadBlocks>("[]").unwrap().0, []);
+    }
+
+    #[test]
+    fn what_can_be_no_block_is_refused() {
+        let read = |block: &str| {
+            let block = format!("[[16, 4, 3, 1, 1, [\"Return\", \"Reached\"]], {block}]");
+            serde_json::from_str::<ReadBlocks>(&block).map(|ReadBlocks(blocks)| blocks.len()).ok()
+        };
+        let kind = "[\"Jump\", \"Swept\"]";
+        assert_eq!(read(&format!("[0, 1, 0, 1, 0, {kind}]")), Some(2));
+        for (what, numbers) in [
+            ("no bytes", "0, 0, 0, 1, 0".to_owned()),
+            ("its last instruction after its end", "0, 4, 4, 1, 0".to_owned()),
+            ("no instructions", "0, 4, 0, 0, 0".to_owned()),
+            ("a start beyond all addresses", format!("{}, 4, 0, 1, 0", u64::MAX)),
+            ("an end beyond all addresses", format!("0, {}, 0, 1, 0", u64::MAX)),
+            ("a function beyond all", format!("0, 4, 0, 1, {}", u32::MAX)),
+        ] {
+            assert_eq!(read(&format!("[{numbers}, {kind}]")), None, "{what}");
+        }
+    }
+}
