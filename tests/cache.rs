@@ -173,6 +173,34 @@ fn a_recording_is_known_by_its_content() {
     assert!(place.mix_hits(&[]));
 }
 
+/// One that was read before is known by its state; whoever changes a byte and puts the time back makes another state.
+#[test]
+fn a_recording_in_the_same_state_is_not_read_again() {
+    let place = Place::new(&Fixture::bursts("objects"));
+    wait_until_binaries_are_old();
+    assert!(!place.mix_hits(&[]));
+    let contents = || fs::read_dir(place.path("cache/hbbp/contents")).unwrap().count();
+    assert_eq!(contents(), 1);
+    assert!(place.mix_hits(&[]));
+    let file = File::options().read(true).write(true).open(&place.recording).unwrap();
+    let (length, time) = (file.metadata().unwrap().len(), file.metadata().unwrap().modified().unwrap());
+    // Between the pieces that are looked at all the same, after the end of the records.
+    let at = length / 62 * 59;
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, at).unwrap();
+    let write = |byte: u8| {
+        file.write_all_at(&[byte], at).unwrap();
+        file.set_modified(time).unwrap();
+    };
+    write(byte[0] ^ 1);
+    assert!(!place.mix_hits(&[]), "a byte was changed in place");
+    write(byte[0]);
+    assert!(place.mix_hits(&[]), "it is what it was");
+    wait_until_binaries_are_old();
+    assert!(place.mix_hits(&[]));
+    assert_eq!(contents(), 2, "another state of the same content");
+}
+
 #[test]
 fn a_binary_that_comes_goes_or_is_replaced_is_seen() {
     let fixture = Fixture::bursts("objects");

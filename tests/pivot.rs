@@ -529,6 +529,7 @@ fn numbers_do_not_hide_keys() {
     for row in rows(&mix) {
         let is_read = row["flops"] != "[unreadable]";
         assert!(row["flops"].is_string() && row["executed_flops"].is_number() == is_read, "{row}");
+        assert_eq!(number(row, "unread_instructions"), if is_read { 0.0 } else { number(row, "count") }, "{row}");
     }
     let csv = support::stdout_of(&["mix", "--rows", "flops", "--values", "flops", "--format", "csv"], &fixture);
     let titles: Vec<&str> = csv.lines().next().unwrap().split(',').collect();

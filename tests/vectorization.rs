@@ -180,6 +180,7 @@ fn operations_and_bytes_are_those_counted_by_hand() {
     near(&sums["intensity"], 2.0 / 24.0);
     near(&sums["flops_masked"], 0.0);
     near(&sums["bytes_unknown"], 0.0);
+    near(&sums["unread_instructions"], 0.0);
     assert!(number(&sums["flops_error"]) < number(&sums["flops"]) && sums["intensity_error"].is_number(), "{sums}");
     let times = number(&masked["count"]) / 3.0;
     near(&masked["flops"], 8.0 * times);

@@ -1,5 +1,6 @@
 //! The whole analysis: a recording in, counted blocks out.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -545,14 +546,19 @@ impl CountedModule {
     }
 
     /// Of each of the blocks, what its executions would be in the replicates, all groups together.
-    pub fn sampled_blocks(&self) -> Vec<Sampled> {
+    pub fn sampled_blocks(&self) -> Cow<'_, [Sampled]> {
+        let of_sums = self.counts.sums.iter().map(|(_, index, _)| *index);
+        // One group: they are in the order of blocks.
+        if self.sampled.len() == self.blocks.len() && of_sums.eq(self.blocks.iter().map(|block| block.index)) {
+            return Cow::Borrowed(&self.sampled);
+        }
         let mut all = vec![Sampled::default(); self.blocks.len()];
         for ((_, index, _), sampled) in self.counts.sums.iter().zip(&self.sampled) {
             if let Ok(at) = self.blocks.binary_search_by_key(index, |block| block.index) {
                 all[at].add(sampled, 1.0);
             }
         }
-        all
+        Cow::Owned(all)
     }
 
     /// Whether its code was read; if not, addresses are file offsets (of the kernel and of what has no file, as recorded) and

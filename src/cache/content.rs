@@ -6,12 +6,28 @@ use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use blake3::{Hash, Hasher, hash};
+use serde::{Deserialize, Serialize};
 
 /// Tells contents of files apart: length, and a digest of the digests of its pieces.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Content {
     length: u64,
+    #[serde(with = "as_bytes")]
     digest: Hash,
+}
+
+/// A digest as 32 bytes.
+mod as_bytes {
+    use blake3::Hash;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub fn serialize<S: Serializer>(digest: &Hash, serializer: S) -> Result<S::Ok, S::Error> {
+        digest.as_bytes().serialize(serializer)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Hash, D::Error> {
+        <[u8; 32]>::deserialize(deserializer).map(Hash::from_bytes)
+    }
 }
 
 /// Bytes of a piece: it stays in the cache of a core between reading and hashing.

@@ -1,48 +1,113 @@
 //! The bytes of an entry.
 //!
 //! ```text
-//! bytes   0..8    8..12     12..44   44..76              76..
-//!         magic   version   key      digest of the rest  findings, as postcard writes them
+//! bytes   0..8    8..12     12..44   44..76                  76..84           84..116                  116..
+//!         magic   version   key      digest of 76.. to the   length of the    digest of the replicates  value, as postcard writes it;
+//!                                    end of the value        value                                     replicates, each after the other
 //! ```
 
-use blake3::hash;
+use std::fs::File;
+use std::io::Read;
+
+use analyzer::uncertainty::Sampled;
+use blake3::{Hasher, hash};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::key::Key;
 
 /// Changes with what an entry looks like around its findings; those are of one build.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 const MAGIC: &[u8; 8] = b"hbbpkept";
-const HEADER: usize = 76;
+/// What the first digest is of begins here.
+const CHECKED: usize = 76;
+const HEADER: usize = 116;
 
-fn header(key: &Key, body: &[u8]) -> [u8; HEADER] {
-    let mut header = [0; HEADER];
-    header[..8].copy_from_slice(MAGIC);
-    header[8..12].copy_from_slice(&VERSION.to_le_bytes());
-    header[12..44].copy_from_slice(key.as_bytes());
-    header[44..].copy_from_slice(hash(body).as_bytes());
-    header
+/// What comes before what is checked.
+fn begin(key: &Key, checked: &[u8]) -> [u8; CHECKED] {
+    let mut begin = [0; CHECKED];
+    begin[..8].copy_from_slice(MAGIC);
+    begin[8..12].copy_from_slice(&VERSION.to_le_bytes());
+    begin[12..44].copy_from_slice(key.as_bytes());
+    begin[44..].copy_from_slice(hash(checked).as_bytes());
+    begin
 }
 
-/// An entry with a value; `None` if it has no such form.
-pub fn written(key: &Key, value: &impl Serialize) -> Option<Vec<u8>> {
+/// An entry with a value and replicates; `None` if it has no such form.
+pub fn written(key: &Key, value: &impl Serialize, replicates: &[&[Sampled]]) -> Option<Vec<u8>> {
     let mut bytes = postcard::to_extend(value, vec![0; HEADER]).ok()?;
-    let header = header(key, bytes.get(HEADER..)?);
-    bytes.get_mut(..HEADER)?.copy_from_slice(&header);
+    let end = bytes.len();
+    bytes.reserve_exact(replicates.iter().map(|list| list.len()).sum::<usize>().checked_mul(Sampled::BYTES)?);
+    replicates.iter().copied().flatten().for_each(|sampled| sampled.append_to(&mut bytes));
+    let (value, replicates) = bytes.split_at_mut_checked(end)?;
+    value.get_mut(CHECKED..CHECKED + 8)?.copy_from_slice(&((end - HEADER) as u64).to_le_bytes());
+    value.get_mut(CHECKED + 8..HEADER)?.copy_from_slice(hash(replicates).as_bytes());
+    let begin = begin(key, value.get(CHECKED..)?);
+    value.get_mut(..CHECKED)?.copy_from_slice(&begin);
     Some(bytes)
 }
 
-/// The value of an entry; `None` unless it is one of that key, and whole.
-pub fn read<T: DeserializeOwned>(key: &Key, bytes: &[u8]) -> Option<T> {
-    let (found, body) = bytes.split_at_checked(HEADER)?;
-    if found != header(key, body) {
-        return None;
+/// An entry whose value was read.
+pub struct Entry<R> {
+    /// All before the replicates.
+    begin: Vec<u8>,
+    /// Where the replicates come from.
+    rest: R,
+    /// How many bytes they are.
+    length: u64,
+}
+
+impl Entry<File> {
+    /// Reads the value of an entry; `None` unless it is one of that key, and whole.
+    pub fn open(key: &Key, file: File) -> Option<Self> {
+        let length = file.metadata().ok()?.len();
+        Self::read(key, file, length)
     }
-    match postcard::take_from_bytes(body) {
-        Ok((value, [])) => Some(value),
-        _ => None,
+}
+
+impl<R: Read> Entry<R> {
+    fn read(key: &Key, mut file: R, length: u64) -> Option<Self> {
+        let mut bytes = vec![0; HEADER];
+        file.read_exact(&mut bytes).ok()?;
+        let value = u64::from_le_bytes(*bytes.get(CHECKED..)?.first_chunk()?);
+        // No more than there are.
+        let length = length.checked_sub(HEADER as u64)?.checked_sub(value)?;
+        bytes.resize(HEADER + usize::try_from(value).ok()?, 0);
+        file.read_exact(&mut bytes[HEADER..]).ok()?;
+        let (found, checked) = bytes.split_at_checked(CHECKED)?;
+        (found == begin(key, checked)).then_some(Entry { begin: bytes, rest: file, length })
+    }
+
+    /// The value; `None` if it has another form.
+    pub fn value<T: DeserializeOwned>(&self) -> Option<T> {
+        match postcard::take_from_bytes(self.begin.get(HEADER..)?) {
+            Ok((value, [])) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// The replicates, as lists of that many; `None` unless there are as many, and whole.
+    pub fn replicates(mut self, lengths: &[usize]) -> Option<Vec<Vec<Sampled>>> {
+        /// So many are read at a time: they stay in the cache of a core meanwhile.
+        const AT_ONCE: usize = 512;
+        let all = lengths.iter().try_fold(0_usize, |sum, length| sum.checked_add(*length))?;
+        if all.checked_mul(Sampled::BYTES)? as u64 != self.length {
+            return None;
+        }
+        let (mut digest, mut buffer) = (Hasher::new(), vec![0; AT_ONCE * Sampled::BYTES]);
+        let mut lists = Vec::with_capacity(lengths.len());
+        for &length in lengths {
+            let mut list = Vec::with_capacity(length);
+            while list.len() < length {
+                let bytes = buffer.get_mut(..(length - list.len()).min(AT_ONCE) * Sampled::BYTES)?;
+                self.rest.read_exact(bytes).ok()?;
+                digest.update(bytes);
+                list.extend(bytes.as_chunks().0.iter().map(Sampled::of_bytes));
+            }
+            lists.push(list);
+        }
+        (self.begin.get(CHECKED + 8..HEADER)? == digest.finalize().as_bytes()).then_some(lists)
     }
 }
 
@@ -50,6 +115,7 @@ pub fn read<T: DeserializeOwned>(key: &Key, bytes: &[u8]) -> Option<T> {
 mod tests {
     use analyzer::counting::Detail;
     use analyzer::recording::Subset;
+    use analyzer::uncertainty::Replicates;
     use analyzer::{BinarySearch, Options};
     use model::Rules;
 
@@ -71,32 +137,54 @@ mod tests {
         Key::of(&Content::of(&file, length, 1).unwrap(), &options, Detail::Blocks, &[]).unwrap()
     }
 
+    type Value = (Vec<u64>, String, Option<f64>);
+
+    /// The value of an entry and its replicates, of which there are two lists.
+    fn read<T: DeserializeOwned>(key: &Key, bytes: &[u8]) -> Option<(T, Vec<Vec<Sampled>>)> {
+        let entry = Entry::read(key, bytes, bytes.len() as u64)?;
+        Some((entry.value()?, entry.replicates(&[1, 2])?))
+    }
+
+    fn sampled(value: f64) -> Sampled {
+        Sampled { replicates: Replicates::of(value), ..Sampled::default() }
+    }
+
     #[test]
     fn an_entry_is_of_its_key_and_whole_or_none() {
         let value = (vec![1_u64, 2, 300], "text".to_owned(), Some(0.1_f64));
-        let bytes = written(&key(1), &value).unwrap();
-        let read = |bytes: &[u8]| read::<(Vec<u64>, String, Option<f64>)>(&key(1), bytes);
-        assert_eq!(read(&bytes), Some(value.clone()));
-        assert_eq!(super::read::<(Vec<u64>, String, Option<f64>)>(&key(2), &bytes), None, "that of another key");
+        let lists = vec![vec![sampled(0.5)], vec![sampled(1.5), sampled(2.5)]];
+        let bytes = written(&key(1), &value, &[&lists[0], &lists[1]]).unwrap();
+        assert_eq!(read::<Value>(&key(1), &bytes), Some((value, lists)));
+        assert_eq!(read::<Value>(&key(2), &bytes), None, "that of another key");
         for bit in 0..8 * bytes.len() {
             let mut other = bytes.clone();
             other[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(read(&other), None, "bit {bit}");
+            assert_eq!(read::<Value>(&key(1), &other), None, "bit {bit}");
         }
-        (0..bytes.len()).for_each(|length| assert_eq!(read(&bytes[..length]), None, "cut at {length}"));
-        assert_eq!(read(&[&bytes[..], &[0]].concat()), None);
+        (0..bytes.len())
+            .for_each(|length| assert_eq!(read::<Value>(&key(1), &bytes[..length]), None, "cut at {length}"));
+        assert_eq!(read::<Value>(&key(1), &[&bytes[..], &[0]].concat()), None);
+        let lengths = |lengths: &[usize]| Entry::read(&key(1), &bytes[..], bytes.len() as u64)?.replicates(lengths);
+        assert!(lengths(&[3]).is_some() && lengths(&[0, 3, 0]).is_some());
+        assert!([&[2][..], &[4], &[usize::MAX, 4], &[usize::MAX / 2]].into_iter().all(|of| lengths(of).is_none()));
     }
 
     /// Its digest is right, and its lengths are not.
     #[test]
     fn lengths_that_lie_take_no_memory() {
-        let of = |body: &[u8]| [&header(&key(1), body)[..], body].concat();
+        fn read<T: DeserializeOwned>(body: &[u8]) -> Option<T> {
+            let checked = [&(body.len() as u64).to_le_bytes(), &hash(&[]).as_bytes()[..], body].concat();
+            let bytes = [&begin(&key(1), &checked)[..], &checked].concat();
+            Entry::read(&key(1), &bytes[..], bytes.len() as u64)?.value()
+        }
         let huge = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01];
-        assert_eq!(read::<Vec<u64>>(&key(1), &of(&huge)), None);
-        assert_eq!(read::<Vec<[u64; 32]>>(&key(1), &of(&huge)), None);
-        assert_eq!(read::<String>(&key(1), &of(&huge)), None);
-        assert_eq!(read::<std::collections::HashMap<u64, u64>>(&key(1), &of(&huge)), None);
-        assert_eq!(read::<Vec<u64>>(&key(1), &of(&[2, 1, 1, 7])), None, "more than its value");
-        assert_eq!(read::<Vec<u64>>(&key(1), &of(&[2, 1, 1])), Some(vec![1, 1]));
+        assert_eq!(read::<Vec<u64>>(&huge), None);
+        assert_eq!(read::<Vec<[u64; 32]>>(&huge), None);
+        assert_eq!(read::<String>(&huge), None);
+        assert_eq!(read::<std::collections::HashMap<u64, u64>>(&huge), None);
+        assert_eq!(read::<Vec<u64>>(&[2, 1, 1, 7]), None, "more than its value");
+        assert_eq!(read::<Vec<u64>>(&[2, 1, 1]), Some(vec![1, 1]));
+        let longer = [&[0; CHECKED][..], &u64::MAX.to_le_bytes(), &[0; 32]].concat();
+        assert!(Entry::read(&key(1), &longer[..], longer.len() as u64).is_none());
     }
 }

@@ -1,7 +1,7 @@
 //! The folder of entries, and how much is in it.
 
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
-use std::io::{Read, Write};
+use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -19,7 +19,10 @@ pub struct Folder {
 }
 
 /// 1 GiB: some hundred analyses.
-const MOST: u64 = 1 << 30;
+const MOST_OF_ANALYSES: u64 = 1 << 30;
+
+/// 256 KiB: some thousand recordings.
+const MOST_OF_CONTENTS: u64 = 1 << 18;
 
 /// Of files that are being written. A writer that was killed leaves one.
 const UNFINISHED: &str = ".unfinished-";
@@ -27,24 +30,24 @@ const UNFINISHED: &str = ".unfinished-";
 const LONG_AGO: Duration = Duration::from_secs(3600);
 
 impl Folder {
+    /// Of analyses. `None` if the user has no folder for what is kept.
+    pub fn of_analyses() -> Option<Self> {
+        Self::of_user("hbbp/analyses", MOST_OF_ANALYSES)
+    }
+
+    /// Of what files are known by. `None` as for analyses.
+    pub fn of_contents() -> Option<Self> {
+        Self::of_user("hbbp/contents", MOST_OF_CONTENTS)
+    }
+
     /// Below `XDG_CACHE_HOME`, by default `~/.cache`. `None` if neither is known, or the home is another user's, as under `sudo`.
-    pub fn of_user() -> Option<Self> {
+    fn of_user(name: &str, most: u64) -> Option<Self> {
         let home = || {
             let home = absolute("HOME")?;
             is_ours(&fs::metadata(&home).ok()?).then(|| home.join(".cache"))
         };
         let cache = absolute("XDG_CACHE_HOME").or_else(home)?;
-        Some(Folder { path: cache.join("hbbp/analyses"), most: MOST })
-    }
-
-    /// The bytes of an entry.
-    pub fn read(&self, name: &str) -> Option<Vec<u8>> {
-        let file = self.open(name)?;
-        let length = file.metadata().ok()?.len();
-        let mut bytes = Vec::with_capacity(usize::try_from(length).ok()?);
-        // As many as were allowed, should it grow meanwhile.
-        file.take(length).read_to_end(&mut bytes).ok()?;
-        Some(bytes)
+        Some(Folder { path: cache.join(name), most })
     }
 
     /// An entry was of use: others go before it.
@@ -76,8 +79,8 @@ impl Folder {
         self.most / 4
     }
 
-    /// A file of the user's, and no link, pipe or device.
-    fn open(&self, name: &str) -> Option<File> {
+    /// An entry: a file of the user's, no link, pipe or device, and no longer than one can be.
+    pub fn open(&self, name: &str) -> Option<File> {
         let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
         let file = OpenOptions::new().read(true).custom_flags(flags.cast_signed()).open(self.path.join(name)).ok()?;
         let metadata = file.metadata().ok()?;
@@ -122,6 +125,7 @@ fn is_ours(metadata: &Metadata) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     use super::*;
@@ -130,6 +134,15 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("hbbp/analyses");
         (place, Folder { path, most })
+    }
+
+    impl Folder {
+        /// The bytes of an entry.
+        fn read(&self, name: &str) -> Option<Vec<u8>> {
+            let mut bytes = Vec::new();
+            self.open(name)?.read_to_end(&mut bytes).ok()?;
+            Some(bytes)
+        }
     }
 
     fn age(folder: &Folder, name: &str, seconds: u64) {

@@ -1,4 +1,4 @@
-//! What an analysis depends on, but for the binaries.
+//! What an analysis depends on, but for the binaries; and the state of a file.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use blake3::{Hash, hash};
 use super::content::Content;
 use super::entry::VERSION;
 
-/// Names an analysis: two that differ in anything that a result may depend on have different keys.
+/// Names an entry. Two analyses that differ in anything that a result may depend on have different keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key(Hash);
 
@@ -26,6 +26,11 @@ impl Key {
             "{version:?} {executable:?} {content:?} {search:?} {subset:?} {group_by:?} {detail:?} {core:?} {models:?}"
         );
         Some(Key(hash(text.as_bytes())))
+    }
+
+    /// Of a file in its state.
+    pub fn of_file(file: &FileIdentity) -> Self {
+        Key(hash(format!("{VERSION:?} {file:?}").as_bytes()))
     }
 
     /// The name of its entry: 64 hexadecimal digits.

@@ -13,6 +13,7 @@ mod content;
 mod entry;
 mod folder;
 mod key;
+mod known;
 
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
@@ -23,6 +24,7 @@ use analyzer::{Analysis, FileIdentity, Findings, Options};
 use perfdata::Recording;
 
 use content::Content;
+use entry::Entry;
 use folder::Folder;
 use key::Key;
 
@@ -34,6 +36,7 @@ pub struct Cache<'a> {
     folder: Folder,
     recording: &'a Recording,
     file: &'a File,
+    state: FileIdentity,
     content: Content,
     threads: usize,
     began: SystemTime,
@@ -46,12 +49,13 @@ impl<'a> Cache<'a> {
         let began = SystemTime::now();
         let (file, opened) = recording.file()?;
         let now = file.metadata().ok()?;
-        if opened.len() < LEAST_BYTES || now.nlink() == 0 || FileIdentity::of(opened) != FileIdentity::of(&now) {
+        let state = FileIdentity::of(opened);
+        if opened.len() < LEAST_BYTES || now.nlink() == 0 || state != FileIdentity::of(&now) {
             return None;
         }
-        let folder = Folder::of_user()?;
-        let content = Content::of(file, opened.len(), threads).ok()?;
-        Some(Cache { folder, recording, file, content, threads, began })
+        let folder = Folder::of_analyses()?;
+        let content = known::content(file, state, threads)?;
+        Some(Cache { folder, recording, file, state, content, threads, began })
     }
 
     /// The analysis with these options, if it was made before with the same executable, and the binaries are the same. `models`: what
@@ -61,9 +65,10 @@ impl<'a> Cache<'a> {
         let details = [Detail::Blocks, Detail::Branches, Detail::Calls];
         details.into_iter().filter(|detail| *detail >= options.detail).find_map(|detail| {
             let key = Key::of(&self.content, options, detail, models)?;
-            let bytes = self.folder.read(&key.name())?;
-            let findings: Findings<'_> = entry::read(&key, &bytes)?;
-            let mut analysis = findings.into_analysis(self.recording, &options.search, self.threads)?;
+            let entry = Entry::open(&key, self.folder.open(&key.name())?)?;
+            let findings: Findings<'_> = entry.value()?;
+            let replicates = |lengths: &[usize]| entry.replicates(lengths);
+            let mut analysis = findings.into_analysis(self.recording, &options.search, self.threads, replicates)?;
             if options.detail < Detail::Branches {
                 analysis.flow = None;
             }
@@ -83,10 +88,19 @@ impl<'a> Cache<'a> {
     fn try_to_keep(&self, analysis: &Analysis, options: &Options<'_>, models: &[String]) -> Option<()> {
         let key = Key::of(&self.content, options, options.detail, models)?;
         let findings = Findings::of(analysis, self.began)?;
-        if Content::of(self.file, self.content.length(), self.threads).ok()? != self.content {
+        if !self.is_unchanged()? {
             return None;
         }
-        self.folder.write(&key.name(), &entry::written(&key, &findings)?)
+        self.folder.write(&key.name(), &entry::written(&key, &findings, &Findings::replicates(analysis))?)
+    }
+
+    /// Whether the recording is what it was before the analysis. It is read again if the file system would not tell.
+    fn is_unchanged(&self) -> Option<bool> {
+        let is_same = FileIdentity::of(&self.file.metadata().ok()?) == self.state;
+        if is_same && self.state.tells_changes_after(self.began) {
+            return Some(true);
+        }
+        Some(Content::of(self.file, self.content.length(), self.threads).ok()? == self.content)
     }
 }
 
@@ -125,6 +139,8 @@ mod tests {
             let analysis = analyze(&recording, &options, &|_| ()).unwrap();
             let later = SystemTime::now() + Duration::from_secs(60);
             let bytes = postcard::to_stdvec(&Findings::of(&analysis, later).unwrap()).unwrap();
+            let replicates =
+                |_: &[usize]| Some(Findings::replicates(&analysis).into_iter().map(<[_]>::to_vec).collect());
             let mut used = 0;
             for _ in 0..300 {
                 let mut other = bytes.clone();
@@ -133,7 +149,7 @@ mod tests {
                     other[at] = random.u8(..);
                 }
                 let Ok((findings, _)) = postcard::take_from_bytes::<Findings<'_>>(&other) else { continue };
-                let Some(analysis) = findings.into_analysis(&recording, &search, 1) else { continue };
+                let Some(analysis) = findings.into_analysis(&recording, &search, 1, replicates) else { continue };
                 used += 1;
                 let _ = mix(&analysis, &Query::default());
                 let _ = (Rows::of(&analysis), Head::of(&analysis));

@@ -1,6 +1,7 @@
 //! A static basic block.
 
 use instructions::BranchKind;
+use serde::{Deserialize, Serialize};
 
 use super::FunctionId;
 use crate::address::Svma;
@@ -30,7 +31,7 @@ pub struct Block {
 }
 
 /// How a block ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Terminator {
     /// The next instruction starts a block: something branches there.
     FallThrough,
@@ -86,7 +87,7 @@ impl Terminator {
 }
 
 /// How a block's first instruction was found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Evidence {
     /// From the function's entry or an observed address along fall-throughs and direct jumps.
     Reached,
@@ -95,7 +96,7 @@ pub enum Evidence {
 }
 
 /// What was odd about the code of the hit functions.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockStatistics {
     /// How many functions were hit.
     pub functions: u64,

@@ -1,7 +1,10 @@
 //! Static basic blocks.
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 use super::block::{Block, BlockStatistics};
 use super::cut::{Cut, cut};
+use super::kept::{KeptBlocks, ReadBlocks};
 use super::trace::trace;
 use super::{FunctionTable, Image, Observed};
 use crate::address::Svma;
@@ -9,7 +12,7 @@ use crate::address::Svma;
 /// The blocks of those functions of an image that a recording hit: sorted and disjoint.
 ///
 /// Every observed target and every observed source that decodes is the start, or the last instruction, of a block.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BlockMap {
     blocks: Vec<Block>,
     /// For blocks that overlap the next one: where they go on, by index.
@@ -27,6 +30,14 @@ impl BlockMap {
         let Cut { blocks, resumptions, mut statistics } = cut(&mut trace.hit);
         statistics.observed_outside = trace.outside;
         Self { blocks, resumptions, statistics }
+    }
+
+    /// Whether these can be blocks of that image: each is in the function that it says. One that was built is so.
+    pub(crate) fn is_of(&self, functions: &FunctionTable) -> bool {
+        self.blocks.iter().all(|block| {
+            let function = functions.try_get(block.function);
+            function.is_some_and(|function| function.start <= block.start && block.end <= function.end)
+        })
     }
 
     /// The blocks, by address.
@@ -61,5 +72,18 @@ impl BlockMap {
     /// What was odd about the code.
     pub fn statistics(&self) -> BlockStatistics {
         self.statistics
+    }
+}
+
+impl Serialize for BlockMap {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        (KeptBlocks(&self.blocks), &self.resumptions, self.statistics).serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for BlockMap {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let (ReadBlocks(blocks), resumptions, statistics) = Deserialize::deserialize(deserializer)?;
+        Ok(BlockMap { blocks, resumptions, statistics })
     }
 }

@@ -30,6 +30,11 @@ impl FileIdentity {
         }
     }
 
+    /// Length of the file, in bytes.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
     /// Whether any change after `time` makes it another one. Clocks of file systems are coarse, up to two seconds: what changed shortly
     /// before, or after, may change again and look the same.
     pub fn tells_changes_after(&self, time: SystemTime) -> bool {

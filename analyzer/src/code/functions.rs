@@ -52,6 +52,11 @@ impl FunctionTable {
         &self.functions[id.0 as usize]
     }
 
+    /// The function of an id that may be of another table.
+    pub(super) fn try_get(&self, id: FunctionId) -> Option<&Function> {
+        self.functions.get(id.0 as usize)
+    }
+
     /// All functions, by address.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (FunctionId, &Function)> + Clone {
         self.functions.iter().enumerate().map(|(index, function)| (FunctionId(index as u32), function))

@@ -27,6 +27,7 @@ mod file_identity;
 mod function;
 mod functions;
 mod image;
+mod kept;
 mod layers;
 mod made_elf;
 mod mini_debug_info;

@@ -30,6 +30,16 @@ impl AnalysedModule {
         let functions = binary.functions();
         let observed = observe(&binary.image);
         let blocks = BlockMap::build(&binary.image, &functions, &observed);
+        Self::of_parts(binary, functions, observed, blocks)
+    }
+
+    /// The same of blocks that were cut before. `None` if they cannot be of this file.
+    pub(crate) fn with_blocks(binary: Binary, observed: Observed, blocks: BlockMap) -> Option<Self> {
+        let functions = binary.functions();
+        blocks.is_of(&functions).then(|| Self::of_parts(binary, functions, observed, blocks))
+    }
+
+    fn of_parts(binary: Binary, functions: FunctionTable, observed: Observed, blocks: BlockMap) -> Self {
         let breaks = LineBreaks::of(&blocks);
         AnalysedModule { binary, functions, observed, blocks, breaks, source: OnceLock::new() }
     }

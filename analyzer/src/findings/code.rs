@@ -10,14 +10,14 @@ use serde::{Deserialize, Serialize};
 use super::ModuleFindings;
 use crate::CountedModule;
 use crate::binaries::{Binary, BinarySearch};
-use crate::code::{FileIdentity, Observed};
+use crate::code::{BlockMap, FileIdentity, Observed};
 use crate::counting::{AnalysedModule, Code, ModuleCounts, UnreadBlock};
 use crate::recording::ModuleTable;
 
 /// The code of a module.
 #[derive(Serialize, Deserialize)]
 pub(super) enum CodeFindings<'a> {
-    Read { file: Box<FoundFile<'a>>, observed: Cow<'a, Observed> },
+    Read { file: Box<FoundFile<'a>>, observed: Cow<'a, Observed>, blocks: Cow<'a, BlockMap> },
     Unread { why: Cow<'a, str>, blocks: Cow<'a, [UnreadBlock]> },
 }
 
@@ -56,11 +56,12 @@ impl<'a> FoundFile<'a> {
 impl<'a> ModuleFindings<'a> {
     /// `None` where a change of the module's file after that time could not be told.
     pub(super) fn of(module: &'a CountedModule, began: SystemTime) -> Option<Self> {
-        let CountedModule { counts, blocks, sampled } = module;
+        let CountedModule { counts, blocks, .. } = module;
         let code = match &counts.code {
             Code::Read(code) => CodeFindings::Read {
                 file: FoundFile::of(&code.binary).filter(|file| file.tells_changes_after(began)).map(Box::new)?,
                 observed: Cow::Borrowed(&code.observed),
+                blocks: Cow::Borrowed(&code.blocks),
             },
             Code::Unread { why, blocks } => {
                 CodeFindings::Unread { why: Cow::Borrowed(why), blocks: Cow::Borrowed(blocks) }
@@ -74,11 +75,10 @@ impl<'a> ModuleFindings<'a> {
             broken: counts.broken,
             strange_branches: counts.strange_branches,
             blocks: Cow::Borrowed(blocks),
-            sampled: Cow::Borrowed(sampled),
         })
     }
 
-    /// The module with its code, if the search finds what it found before. `is_rest`: the module was read, and these are the addresses that
+    /// The module with its code, without its replicates, if the search finds what it found before. `is_rest`: the module was read, and these are the addresses that
     /// are no code of it.
     pub(super) fn with_code(
         self,
@@ -86,14 +86,14 @@ impl<'a> ModuleFindings<'a> {
         modules: &ModuleTable,
         search: &BinarySearch,
     ) -> Option<CountedModule> {
-        let ModuleFindings { module, code, sums, biased, broken, strange_branches, blocks, sampled } = self;
+        let ModuleFindings { module, code, sums, biased, broken, strange_branches, blocks } = self;
         let code = match code {
-            CodeFindings::Read { file, observed } => {
+            CodeFindings::Read { file, observed, blocks } => {
                 let binary = search.open(modules.get(module)).ok()?;
                 if FoundFile::of(&binary)? != *file {
                     return None;
                 }
-                Code::Read(Arc::new(AnalysedModule::new(binary, |_| observed.into_owned())))
+                Code::Read(Arc::new(AnalysedModule::with_blocks(binary, observed.into_owned(), blocks.into_owned())?))
             }
             CodeFindings::Unread { why, blocks } => {
                 let is_same = || search.open(modules.get(module)).is_err_and(|error| error.to_string() == why);
@@ -113,7 +113,7 @@ impl<'a> ModuleFindings<'a> {
             broken,
             strange_branches,
         };
-        let counted = CountedModule { counts, blocks: blocks.into_owned(), sampled: sampled.into_owned() };
+        let counted = CountedModule { counts, blocks: blocks.into_owned(), sampled: Vec::new() };
         counted.fits_its_code().then_some(counted)
     }
 }

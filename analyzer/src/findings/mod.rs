@@ -5,8 +5,8 @@
 //!    code of the files: what was seen of it, and which files         the files are found, compared, and cut into blocks again
 //! ```
 //!
-//! Code is not kept: to read it takes a small part of the time, and files are large. Which format the bytes have, and where they are, is not
-//! decided here.
+//! Code is not kept: files are large, and are looked at anyway. Where its blocks are is kept. Replicates are most of what was found, so they are
+//! read beside the rest, as lists of [`Sampled`]. Which format the bytes have, and where they are, is not decided here.
 
 mod code;
 mod sound;
@@ -54,7 +54,6 @@ struct ModuleFindings<'a> {
     broken: BrokenStreams,
     strange_branches: (u64, u64),
     blocks: Cow<'a, [CountedBlock]>,
-    sampled: Cow<'a, [Sampled]>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -84,13 +83,43 @@ impl<'a> Findings<'a> {
         })
     }
 
+    /// The replicates of an analysis: a list for each of its modules.
+    pub fn replicates(analysis: &'a Analysis) -> Vec<&'a [Sampled]> {
+        analysis.counted.iter().map(|module| &module.sampled[..]).collect()
+    }
+
     /// The analysis again, as [`analyze`](crate::analyze) would make it of that recording with the options that these findings were made with.
     /// `None` if any file of the code is missing, was not there before, or is another one than before, and if the findings contradict
-    /// themselves or the code.
-    pub fn into_analysis(self, recording: &Recording, search: &BinarySearch, threads: usize) -> Option<Analysis> {
+    /// themselves or the code. `replicates`: gives lists of that many each, those of [`Self::replicates`].
+    pub fn into_analysis(
+        self,
+        recording: &Recording,
+        search: &BinarySearch,
+        threads: usize,
+        replicates: impl FnOnce(&[usize]) -> Option<Vec<Vec<Sampled>>> + Send,
+    ) -> Option<Analysis> {
         if !self.is_sound() {
             return None;
         }
+        let lengths: Vec<usize> = self.counted.iter().map(|module| module.sums.len()).collect();
+        let mut read = None;
+        let mut analysis = std::thread::scope(|scope| {
+            let read_replicates = || read = replicates(&lengths);
+            if threads > 1 {
+                scope.spawn(read_replicates);
+            } else {
+                read_replicates();
+            }
+            self.without_replicates(recording, search, threads)
+        })?;
+        let read = read.filter(|lists| lists.iter().map(Vec::len).eq(lengths.iter().copied()))?;
+        for (module, sampled) in analysis.counted.iter_mut().zip(read) {
+            module.sampled = sampled;
+        }
+        Some(analysis)
+    }
+
+    fn without_replicates(self, recording: &Recording, search: &BinarySearch, threads: usize) -> Option<Analysis> {
         let Findings { modules, counted, groups, sources, scale, design, one_source, summary, flow, calls } = self;
         let modules = modules.into_owned();
         let search = search.among(modules.iter().map(|(_, module)| module));

@@ -24,11 +24,10 @@ impl Findings<'_> {
 }
 
 impl ModuleFindings<'_> {
-    /// Sums, blocks and replicates go together.
+    /// Sums and blocks go together.
     fn is_sound(&self, groups: usize) -> bool {
         let has_block = |index: &u32| self.blocks.binary_search_by_key(index, |block| block.index).is_ok();
         self.blocks.is_sorted_by(|one, next| one.index < next.index)
-            && self.sums.len() == self.sampled.len()
             && self.sums.iter().all(|(group, block, _)| (group.0 as usize) < groups && has_block(block))
     }
 }

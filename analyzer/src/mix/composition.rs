@@ -1,6 +1,6 @@
 //! Which kinds of instructions blocks are made of: what every mix by attributes of instructions can be added up from.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use crate::code::instructions;
 use crate::counting::Code;
@@ -93,7 +93,7 @@ impl Kinds {
     /// The kinds of the instructions of each block.
     fn add(&mut self, module: &CountedModule, with_form: bool) -> Vec<Vec<u32>> {
         let sampled = module.sampled_blocks();
-        let blocks = module.blocks.iter().zip(&sampled).map(|(block, sampled)| {
+        let blocks = module.blocks.iter().zip(&*sampled).map(|(block, sampled)| {
             let executed = (block.count.count, sampled);
             if block.count.count <= 0.0 {
                 return Vec::new();

@@ -164,6 +164,36 @@ mod tests {
         assert_eq!(numbers(&[0xf3, 0xa4]), [0.0, 0.0, 0.0, 0.0, 0.0, 1.0]);
     }
 
+    /// Counted by hand: complex numbers take 6 to multiply and 8 to multiply and add, pairs of bfloat16 take 4.
+    #[test]
+    fn complex_numbers_and_bfloat16_have_operations() {
+        let flops = |code: [u8; 6]| one(&code).flops;
+        // [width of zmm, ymm, xmm] in the fourth byte
+        let by_width = |code: [u8; 6]| {
+            [0x48, 0x28, 0x08].map(|width| {
+                let mut code = code;
+                code[3] = width;
+                flops(code)
+            })
+        };
+        // vdpbf16ps zmm1,zmm2,zmm3
+        assert_eq!(by_width([0x62, 0xf2, 0x6e, 0, 0x52, 0xcb]), [16.0 * 4.0, 8.0 * 4.0, 4.0 * 4.0]);
+        // vfmulcph, vfcmulcph
+        for prefix in [0x6e, 0x6f] {
+            assert_eq!(by_width([0x62, 0xf6, prefix, 0, 0xd6, 0xcb]), [16.0 * 6.0, 8.0 * 6.0, 4.0 * 6.0]);
+        }
+        // vfmaddcph, vfcmaddcph
+        for prefix in [0x6e, 0x6f] {
+            assert_eq!(by_width([0x62, 0xf6, prefix, 0, 0x56, 0xcb]), [16.0 * 8.0, 8.0 * 8.0, 4.0 * 8.0]);
+        }
+        // vfmulcsh, vfcmulcsh; vfmaddcsh, vfcmaddcsh
+        assert_eq!([0x6e, 0x6f].map(|prefix| flops([0x62, 0xf6, prefix, 0x08, 0xd7, 0xcb])), [6.0, 6.0]);
+        assert_eq!([0x6e, 0x6f].map(|prefix| flops([0x62, 0xf6, prefix, 0x08, 0x57, 0xcb])), [8.0, 8.0]);
+        // v4fmaddps zmm1,zmm4,[rax]; v4fmaddss xmm1,xmm4,[rax]
+        assert_eq!(flops([0x62, 0xf2, 0x5f, 0x48, 0x9a, 0x08]), 4.0 * 16.0 * 2.0);
+        assert_eq!(flops([0x62, 0xf2, 0x5f, 0x08, 0x9b, 0x08]), 4.0 * 2.0);
+    }
+
     #[test]
     fn intensity_is_operations_for_each_byte() {
         let mut sum = Operations::default();

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use foldhash::HashMap as FastMap;
 use iced_x86::{FlowControl, Instruction};
 
 use crate::address::Svma;
@@ -255,10 +256,10 @@ pub(crate) fn mix_with_loops(analysis: &Analysis, query: &Query, loops: &LoopTab
         loops,
         filters,
         values: Values::default(),
-        of_kinds: HashMap::new(),
+        of_kinds: FastMap::default(),
         operations: query.operations.then(OperationsOf::new),
         by_block: HashMap::new(),
-        sums: HashMap::new(),
+        sums: FastMap::default(),
     };
     let needs_source = pivot.keys.iter().any(|key| key.is_of_source());
     let sources = if needs_source { Sources::read(analysis, query.threads) } else { Sources::default() };
@@ -299,11 +300,11 @@ struct Pivot<'a> {
     filters: Vec<Filter>,
     values: Values,
     /// The values of attributes, by kind of instruction.
-    of_kinds: HashMap<Kind, Ids>,
+    of_kinds: FastMap<Kind, Ids>,
     /// What single instructions do, if the query asks for it.
     operations: Option<OperationsOf>,
     by_block: HashMap<(usize, u32), f64>,
-    sums: HashMap<Ids, Sum>,
+    sums: FastMap<Ids, Sum>,
 }
 
 /// What places in a block are called by, and what is known of them.
@@ -327,9 +328,9 @@ struct Part {
 /// Interned values and, per place of a key, whether a value passes the filters on that key: of all values that there are.
 #[derive(Default)]
 struct Values {
-    ids: HashMap<String, u32>,
+    ids: FastMap<String, u32>,
     texts: Vec<String>,
-    passes: HashMap<(usize, u32), bool>,
+    passes: FastMap<(usize, u32), bool>,
 }
 
 impl Values {
@@ -369,7 +370,7 @@ impl Pivot<'_> {
         let names_functions = self.keys.iter().any(of_function);
         let mut functions: HashMap<u32, u32> = HashMap::new();
         let mut parts: Vec<Part> = Vec::new();
-        let mut places: HashMap<Place, u32> = HashMap::new();
+        let mut places: FastMap<Place, u32> = FastMap::default();
         for group_counts in counts.chunk_by(|a, b| a.block.index == b.block.index) {
             let block = group_counts[0].block;
             let function = names_functions.then(|| {
@@ -456,7 +457,7 @@ impl Pivot<'_> {
         block: &CountedBlock,
         (of_block, sites): (Ids, &Sites<'_>),
         parts: &mut Vec<Part>,
-        (source, places): (&SourceOf<'_>, &mut HashMap<Place, u32>),
+        (source, places): (&SourceOf<'_>, &mut FastMap<Place, u32>),
     ) {
         parts.clear();
         let mut whole = Part {

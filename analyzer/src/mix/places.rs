@@ -1,6 +1,6 @@
 //! Which lines of the source the instructions of blocks come from: what every mix by line or file can be added up from.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use crate::Analysis;
 use crate::address::Svma;
@@ -51,9 +51,9 @@ impl Places {
         let mut blocks = Vec::new();
         for module in &analysis.counted {
             let source = sources.of(module);
-            let mut in_module: HashMap<[Place; 2], u32> = HashMap::new();
+            let mut in_module: HashMap<[Place; 2], u32> = HashMap::default();
             let sampled = module.sampled_blocks();
-            let of_module = module.blocks.iter().zip(&sampled).map(|(block, sampled)| {
+            let of_module = module.blocks.iter().zip(&*sampled).map(|(block, sampled)| {
                 if block.count.count <= 0.0 {
                     return Vec::new();
                 }

@@ -1,5 +1,7 @@
 //! The blocks of an analysis with their replicates.
 
+use std::borrow::Cow;
+
 use crate::uncertainty::{Interval, Sampled};
 use crate::{Analysis, CountedBlock, CountedModule};
 
@@ -7,7 +9,7 @@ use crate::{Analysis, CountedBlock, CountedModule};
 pub struct SampledBlocks<'a> {
     analysis: &'a Analysis,
     /// By module and block, in the order of [`CountedModule::blocks`].
-    blocks: Vec<Vec<Sampled>>,
+    blocks: Vec<Cow<'a, [Sampled]>>,
     whole: Sampled,
     instructions: f64,
 }
@@ -15,10 +17,14 @@ pub struct SampledBlocks<'a> {
 impl<'a> SampledBlocks<'a> {
     /// Adds up the replicates of an analysis.
     pub fn of(analysis: &'a Analysis) -> Self {
-        let blocks: Vec<Vec<Sampled>> = analysis.counted.iter().map(CountedModule::sampled_blocks).collect();
+        let blocks: Vec<Cow<'_, [Sampled]>> = analysis.counted.iter().map(CountedModule::sampled_blocks).collect();
         let mut whole = Sampled::default();
         for (module, sampled) in analysis.counted.iter().zip(&blocks) {
-            module.blocks.iter().zip(sampled).for_each(|(block, sampled)| whole.add(sampled, block.size.instructions));
+            module
+                .blocks
+                .iter()
+                .zip(&**sampled)
+                .for_each(|(block, sampled)| whole.add(sampled, block.size.instructions));
         }
         SampledBlocks { analysis, blocks, whole, instructions: analysis.instructions() }
     }
@@ -26,7 +32,10 @@ impl<'a> SampledBlocks<'a> {
     /// The blocks of a module, by its index in [`Analysis::counted`].
     pub fn of_module(&self, index: usize) -> impl Iterator<Item = (&'a CountedBlock, &Sampled)> {
         let module: Option<&'a CountedModule> = self.analysis.counted.get(index);
-        module.into_iter().flat_map(|module| &module.blocks).zip(self.blocks.get(index).into_iter().flatten())
+        module
+            .into_iter()
+            .flat_map(|module| &module.blocks)
+            .zip(self.blocks.get(index).into_iter().flat_map(|sampled| &**sampled))
     }
 
     /// How uncertain the count of a block is, and its share of all executed instructions.

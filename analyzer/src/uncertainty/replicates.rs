@@ -36,6 +36,22 @@ impl Default for Replicates {
 }
 
 impl Replicates {
+    /// How many bytes they are.
+    pub(super) const BYTES: usize = ALL * size_of::<f64>();
+
+    /// They as bytes, after others.
+    pub(super) fn append_to(&self, bytes: &mut Vec<u8>) {
+        self.0.iter().for_each(|value| bytes.extend(value.to_le_bytes()));
+    }
+
+    /// Those of [`Self::append_to`]; what is missing is 0.
+    pub(super) fn of_bytes(bytes: &[u8]) -> Self {
+        let mut all = Replicates::default();
+        let (values, _) = bytes.as_chunks();
+        all.0.iter_mut().zip(values).for_each(|(value, bytes)| *value = f64::from_le_bytes(*bytes));
+        all
+    }
+
     /// The same in all.
     pub fn of(value: f64) -> Self {
         Replicates([value; ALL])

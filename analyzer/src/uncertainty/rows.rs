@@ -91,8 +91,8 @@ impl Rows {
         let mut rows = Rows { design: analysis.design, counted: Counted::of(analysis), ..Rows::default() };
         for (module, sampled) in analysis.counted.iter().map(|module| (module, module.sampled_blocks())) {
             let name = base_name(&analysis.modules.get(module.counts.module).path);
-            for (block, sampled) in module.blocks.iter().zip(sampled) {
-                let executed = (block.count.count, &sampled, block.size.instructions);
+            for (block, sampled) in module.blocks.iter().zip(&*sampled) {
+                let executed = (block.count.count, sampled, block.size.instructions);
                 add(&mut rows.all, executed);
                 if module.is_read() {
                     add(&mut rows.read, executed);

@@ -7,7 +7,7 @@ use crate::uncertainty::interval::{NORMAL, events, rare, student, unseen};
 use crate::uncertainty::{COSTS, Interval, Replicates, SLICES, Slice, SliceSet, SliceSums};
 
 /// What a count would be in each replicate, and the slices of the recording that it was seen in.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sampled {
     /// In the unit of the count.
     pub replicates: Replicates,
@@ -21,6 +21,22 @@ impl Sampled {
         self.replicates.add(&other.replicates, times);
         self.seen = self.seen.or(other.seen);
     }
+
+    /// It as bytes, after others: those of the replicates, then those of the slices.
+    pub fn append_to(&self, bytes: &mut Vec<u8>) {
+        self.replicates.append_to(bytes);
+        bytes.extend(self.seen.bits().to_le_bytes());
+    }
+
+    /// That of [`Self::append_to`].
+    pub fn of_bytes(bytes: &[u8; Sampled::BYTES]) -> Self {
+        let (replicates, seen) = bytes.split_at(Replicates::BYTES);
+        let seen = seen.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
+        Sampled { replicates: Replicates::of_bytes(replicates), seen: SliceSet::of_bits(seen) }
+    }
+
+    /// How many bytes it is.
+    pub const BYTES: usize = Replicates::BYTES + size_of::<u32>();
 }
 
 /// What counts are, as far as their uncertainty goes.
@@ -239,6 +255,16 @@ mod tests {
             sampled.seen.insert(slice);
         }
         sampled
+    }
+
+    #[test]
+    fn bytes_are_the_same_again() {
+        let mut one = sampled(1.5, 3);
+        one.replicates.with_costs_mut()[COSTS - 1] = f64::MIN_POSITIVE;
+        let mut bytes = Vec::new();
+        one.append_to(&mut bytes);
+        assert_eq!(Sampled::of_bytes(bytes[..].try_into().unwrap()), one);
+        assert_eq!(Sampled::of_bytes(&[0xff; Sampled::BYTES]).seen.len(), SLICES, "there are no more slices");
     }
 
     #[test]

@@ -64,6 +64,16 @@ impl SliceSet {
         set
     }
 
+    /// One bit for each.
+    pub(super) fn bits(self) -> u32 {
+        self.0
+    }
+
+    /// Those of [`Self::bits`].
+    pub(super) fn of_bits(bits: u32) -> Self {
+        SliceSet(bits & ((1 << SLICES) - 1))
+    }
+
     /// Those of either.
     pub fn or(self, other: SliceSet) -> SliceSet {
         SliceSet(self.0 | other.0)

@@ -1,9 +1,10 @@
 //! How many of the intervals hold the truth.
 
-use instructions::mnemonic_name;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use iced_x86::Mnemonic;
+use instructions::mnemonic_name;
 
 use crate::Analysis;
 use crate::code::FunctionId;
@@ -60,7 +61,7 @@ const HYBRID: Column = Column::Whole(Estimate::Hybrid);
 pub(super) struct Intervals<'a> {
     analysis: &'a Analysis,
     /// By module and block of the analysis.
-    sampled: Vec<Vec<Sampled>>,
+    sampled: Vec<Cow<'a, [Sampled]>>,
 }
 
 impl<'a> Intervals<'a> {

@@ -3,7 +3,7 @@
 use analyzer::mix::Sum;
 
 use super::Report;
-use super::numbers::{Number, part, per_call};
+use super::numbers::{Number, part, per_call, unread};
 
 /// What a number is of.
 pub struct Numbered<'r> {
@@ -78,7 +78,8 @@ impl Report<'_> {
     fn add_operations(&self, sum: &Sum, numbers: &mut Vec<(&'static str, Option<f64>)>) {
         let (known, design) = (sum.operations.as_ref(), &self.mix.design);
         let has_bytes = self.asks(Number::Bytes) || self.asks(Number::BytesPerCall) || self.asks(Number::Intensity);
-        if self.asks(Number::Flops) || self.asks(Number::FlopsPerCall) || self.asks(Number::Intensity) {
+        let has_flops = self.asks(Number::Flops) || self.asks(Number::FlopsPerCall) || self.asks(Number::Intensity);
+        if has_flops {
             numbers.push(("flops", known.map(|known| known.sum.flops)));
             numbers.push(("flops_error", known.and_then(|known| known.flops_interval(design).half_width)));
             numbers.push(("flops_masked", known.map(|known| known.sum.masked_flops)));
@@ -95,6 +96,10 @@ impl Report<'_> {
             let intensity = known.filter(|known| known.sum.intensity().is_some());
             numbers.push(("intensity", intensity.and_then(|known| known.sum.intensity())));
             numbers.push(("intensity_error", intensity.and_then(|known| known.intensity_interval(design).half_width)));
+        }
+        if has_flops || has_bytes {
+            let unread = known.map_or(sum.count, |known| unread(sum.count, &known.sum));
+            numbers.push(("unread_instructions", Some(unread)));
         }
     }
 }
