@@ -50,7 +50,7 @@ fn a_damaged_file_is_named() {
     let setup = Setup::new();
     let store = setup.path("store");
     for (name, day) in [("a", 1), ("b", 2)] {
-        let file = setup.flow(name, "01", 2.0);
+        let file = setup.flow(name, "01", f64::from(day));
         setup.said(&["ingest", &store, &file, "--time", &format!("2025-01-0{day}T00:00:00Z")]);
     }
     let expected = setup.slice("store", &[]);
