@@ -4,24 +4,22 @@ mod kind;
 
 use std::cell::OnceCell;
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::{BufRead, BufReader, IsTerminal};
+use std::io::{BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use analyzer::calls::Calls;
 use analyzer::counting::{Detail, GroupBy};
-use analyzer::flow::{AnalysedFlow, Flow, SCHEMA};
+use analyzer::flow::{AnalysedFlow, Counted, CountedError};
 use analyzer::mix::{Mix, Query, mix};
 use analyzer::paths::PathQuery;
 use analyzer::recording::{ModuleTable, Subset, notes};
-use analyzer::truth::{DocumentError, Truth};
 use analyzer::uncertainty::{Rows, Side};
 use analyzer::{Analysis, BinaryOverride, BinarySearch, Microarchitecture, Options, Origin, Step, analyze_paths};
 use anyhow::{Context, bail};
+use archive::{Archives, is_archive};
 use perfdata::{Features, Recording};
 
-use crate::archive::{Archives, is_archive};
 use crate::cache::Cache;
 use crate::commands::mix::group_by;
 use crate::commands::record::{self, CommandOutput, Recorded, SAMPLING, SamplingArgs, Wanted};
@@ -370,7 +368,10 @@ impl AnalysisArgs {
     fn open(&self, file: &Path, reader: &Reader) -> anyhow::Result<Recording> {
         if begin_of(file).starts_with(&ZSTD) && is_archive(file) {
             reader.refuse(file)?;
-            return self.archives.open(file).with_context(|| format!("{}: the archive", file.display()));
+            let opened = self.archives.open(file);
+            let (recording, notes) = opened.with_context(|| format!("{}: the archive", file.display()))?;
+            notes.iter().for_each(|note| say!("{}: {note}", file.display()));
+            return Ok(recording);
         }
         open_recording(file, reader)
     }
@@ -526,12 +527,11 @@ impl AnalysisArgs {
             return self.side_of_file(chosen, kept.path(), reader, asked).context("standard input");
         }
         let name = || file.display().to_string();
-        let begin = begin_of(file);
-        if !is_document(&begin) {
+        if !is_document(&begin_of(file)) {
             let recording = self.open(file, reader)?;
             return self.side(chosen, &recording, asked).with_context(name);
         }
-        let (mut flow, mut notes, side) = self.document(file, &begin, reader)?;
+        let (mut flow, mut notes, side) = self.document(file, reader)?;
         if asked.options {
             notes.extend(self.not_for_counts());
         }
@@ -547,32 +547,14 @@ impl AnalysisArgs {
         Ok(SideOfFile { flow, notes, side, mix, contexts: None })
     }
 
-    /// The flow of a file of `hbbp merge`, or of exact counts, which begins so.
-    fn document(
-        &self,
-        file: &Path,
-        begin: &[u8],
-        reader: &Reader,
-    ) -> anyhow::Result<(AnalysedFlow, Vec<String>, Side)> {
-        let name = || file.display().to_string();
-        let text = || Ok::<_, anyhow::Error>(BufReader::new(File::open(file).with_context(name)?));
-        let merged = || -> anyhow::Result<_> {
-            Ok((Flow::read_json(text()?).with_context(name)?.placed(&self.search()).into(), Vec::new(), Side::Unknown))
-        };
-        if String::from_utf8_lossy(begin).contains("\"hbbp-flow/") {
-            return merged();
+    /// The flow of a file of `hbbp merge`, or of exact counts.
+    fn document(&self, file: &Path, reader: &Reader) -> anyhow::Result<(AnalysedFlow, Vec<String>, Side)> {
+        let counted = Counted::read(file, &self.search());
+        if let Err(CountedError::Exact(_)) = counted {
+            reader.refuse(file)?;
         }
-        match Truth::read_json(text()?) {
-            // Its members were put in another order.
-            Err(DocumentError::Schema(schema)) if schema == SCHEMA => merged(),
-            truth => {
-                if truth.is_err() {
-                    reader.refuse(file)?;
-                }
-                let (flow, notes) = Flow::of_truth(&truth.with_context(name)?, &self.search());
-                Ok((flow.into(), notes, Side::Exact))
-            }
-        }
+        let Counted { flow, origin, notes } = counted.with_context(|| file.display().to_string())?;
+        Ok((flow.into(), notes, if origin == Origin::Exact { Side::Exact } else { Side::Unknown }))
     }
 
     /// Analyses a file of `hbbp merge`, or exact counts.

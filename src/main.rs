@@ -4,7 +4,6 @@
 #[macro_use]
 mod output;
 
-mod archive;
 mod cache;
 mod calibration;
 mod commands;

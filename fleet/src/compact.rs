@@ -2,19 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use chrono::{NaiveDate, Utc};
-use datafusion::arrow::array::{ArrayRef, RecordBatch, StringArray};
-use futures::StreamExt;
 
-use crate::engine::{Engine, MOST_MEMORY};
+use crate::engine::{Engine, MOST_MEMORY, check};
+use crate::rewrite::{Group, rewrite};
 use crate::rows::{flags, texts};
-use crate::selection::check_counts;
 use crate::store::{Batch, Store};
-use crate::tables::Table;
-use crate::writer::TableFile;
 
 /// Put the files of each day together, and old recordings
 ///
@@ -92,74 +87,14 @@ async fn compacted(
     by: Option<By>,
     memory: usize,
 ) -> anyhow::Result<bool> {
+    check(store, batches)?;
     let engine = Engine::of_batches(store, store.read(), batches.to_vec(), memory)?;
     let groups = groups(&engine, by).await?;
-    let changes = groups.iter().any(|(part, group)| group.part != *part);
-    if batches.len() < 2 && !changes {
+    if batches.len() < 2 && groups.iter().all(|(part, group)| group.part == *part) {
         return Ok(false);
     }
-    check_counts(&engine).await?;
-    let column = |text: fn(&Group) -> Option<&String>| -> ArrayRef {
-        Arc::new(groups.values().map(text).collect::<StringArray>())
-    };
-    let of: ArrayRef = Arc::new(StringArray::from_iter_values(groups.keys()));
-    engine.name(
-        "groups",
-        RecordBatch::try_from_iter_with_nullable([
-            ("of_part", of, false),
-            ("new_part", column(|group| Some(&group.part)), false),
-            ("new_host", column(|group| group.host.as_ref()), true),
-        ])?,
-    )?;
-    let names = batches.iter().map(Batch::text).collect::<Vec<_>>().join(" ");
-    let hash = blake3::hash(format!("{names} {by:?}").as_bytes()).to_hex();
-    let batch = Batch { day, name: format!("c-{}", &hash[..32]) };
-    for table in Table::ALL {
-        let replaces = if table == Table::Recordings { batches } else { &[] };
-        let mut file = TableFile::begin(store, &batch, table, replaces)?;
-        let mut rows = engine.ask(&question(table, changes)).await?.execute_stream().await?;
-        while let Some(rows) = rows.next().await {
-            // What can be absent is a matter of the table, and not of how it was asked for.
-            let rows = rows?;
-            file.write(
-                &RecordBatch::try_new(table.schema(), rows.columns().to_vec()).context("a table has other columns")?,
-            )?;
-        }
-        file.finish()?;
-    }
+    rewrite(store, &engine, day, batches, &groups).await?;
     Ok(true)
-}
-
-/// The rows of a table after it. `changes`: some parts become one, and their rows are added up.
-fn question(table: Table, changes: bool) -> String {
-    let schema = table.schema();
-    let column = |name: &String| match (name.as_str(), table) {
-        ("part", _) => "new_part AS part".to_owned(),
-        ("host", Table::Flow) => "new_host AS host".to_owned(),
-        ("count" | "mispredicted", Table::Flow) if changes => format!("sum({name}) AS {name}"),
-        _ => name.clone(),
-    };
-    let names: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
-    let columns: Vec<String> = names.iter().map(column).collect();
-    let key = |name: &&String| !matches!(name.as_str(), "count" | "mispredicted");
-    let grouped: Vec<String> =
-        names.iter().filter(key).map(|name| column(name).split(" AS ").next().unwrap_or(name).to_owned()).collect();
-    let grouped =
-        if table == Table::Recordings || !changes { String::new() } else { format!("GROUP BY {}", grouped.join(", ")) };
-    let order: Vec<String> = table.sorted_by().iter().map(|name| format!("{name} ASC NULLS FIRST")).collect();
-    format!(
-        "SELECT {} FROM {} JOIN groups ON part = of_part {grouped} ORDER BY {}",
-        columns.join(", "),
-        table.name(),
-        order.join(", ")
-    )
-}
-
-/// What a part becomes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Group {
-    part: String,
-    host: Option<String>,
 }
 
 /// What the recordings of a part have in common.
@@ -222,15 +157,19 @@ async fn groups(engine: &Engine, by: Option<By>) -> anyhow::Result<BTreeMap<Stri
 #[cfg(test)]
 mod tests {
     use analyzer::flow::{Evidence, ExactCount, FlowBuilder};
+    use std::sync::Arc;
+
     use analyzer::recording::Module;
     use datafusion::arrow::array::{
-        AsArray, BooleanArray, Date32Array, Decimal128Array, Float64Array, TimestampNanosecondArray, UInt64Array,
+        ArrayRef, AsArray, BooleanArray, Date32Array, Decimal128Array, Float64Array, RecordBatch, StringArray,
+        TimestampNanosecondArray, UInt64Array,
     };
     use datafusion::arrow::datatypes::{DataType, Int64Type};
     use datafusion::parquet::file::reader::{FileReader, SerializedFileReader};
 
     use super::*;
     use crate::rows::{Labels, counts, day_number, flow_of, modules_of};
+    use crate::tables::Table;
     use crate::writer::write_batch;
 
     const DAY: NaiveDate = NaiveDate::from_ymd_opt(2025, 1, 1).unwrap();
@@ -268,9 +207,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open_or_make(folder.path()).unwrap();
         for number in 0..8 {
-            let batch = Batch { day: DAY, name: format!("i-{number}") };
-            write_batch(&store, &batch, recorded(&number.to_string().repeat(64), 20_000).map(|rows| vec![rows]), &[])
-                .unwrap();
+            let rows = recorded(&number.to_string().repeat(64), 20_000).map(|rows| vec![rows]);
+            write_batch(&store, DAY, 'i', rows, &[]).unwrap();
         }
         let memory = 24 << 20;
         for (by, rows) in [(None, 160_000), (Some(By::Service), 20_000)] {
@@ -295,13 +233,11 @@ mod tests {
             let odd = Decimal128Array::from(vec![7_000_000_000, count, 7_000_000_000]);
             columns[index] = Arc::new(odd.with_data_type(columns[index].data_type().clone()));
             let flow = RecordBatch::try_new(flow.schema(), columns).unwrap();
-            let batch = Batch { day: DAY, name: "i-0".to_owned() };
-            write_batch(&store, &batch, [vec![flow], vec![modules], vec![recordings]], &[]).unwrap();
+            let batch = write_batch(&store, DAY, 'i', [vec![flow], vec![modules], vec![recordings]], &[]).unwrap();
             let engine = Engine::of(&store).await.unwrap();
             let error = crate::selection::sum(&engine, &Default::default()).await.unwrap_err().to_string();
             assert!(error.contains("day=2025-01-01") && error.contains("below 0 or above 3e20"), "{error}");
-            let other = Batch { day: DAY, name: "i-1".to_owned() };
-            write_batch(&store, &other, recorded("b", 3).map(|rows| vec![rows]), &[]).unwrap();
+            let other = write_batch(&store, DAY, 'i', recorded("b", 3).map(|rows| vec![rows]), &[]).unwrap();
             compacted(&store, DAY, &[batch, other], Some(By::Host), MOST_MEMORY).await.unwrap_err();
         }
     }

@@ -30,13 +30,14 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Of all batches of a store.
+    /// Of all batches of a store, after a look at whether their files are what was written.
     ///
     /// # Errors
-    /// The store cannot be read.
+    /// The store cannot be read, or a file of it is damaged.
     pub async fn of(store: &Store) -> anyhow::Result<Self> {
         let reading = store.read();
         let batches = store.batches()?;
+        check(store, &batches)?;
         Self::of_batches(store, reading, batches, MOST_MEMORY)
     }
 
@@ -118,6 +119,23 @@ impl Engine {
         self.context.register_batch(name, rows)?;
         Ok(())
     }
+}
+
+/// Refuses batches with files that are not what was written: a damaged one could be a wrong sum.
+///
+/// # Errors
+/// One is damaged, and named.
+pub fn check(store: &Store, batches: &[Batch]) -> anyhow::Result<()> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(batches.len().max(1));
+    std::thread::scope(|scope| {
+        let check_some = |first| batches.iter().skip(first).step_by(threads).try_for_each(|batch| store.check(batch));
+        let others: Vec<_> = (1..threads).map(|first| scope.spawn(move || check_some(first))).collect();
+        let mut checked = check_some(0);
+        for other in others {
+            checked = checked.and(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        checked
+    })
 }
 
 /// A text as SQL writes one.

@@ -1,17 +1,17 @@
-//! What one file has: the flow of a recording, of a file of `hbbp merge`, or of exact counts, as `hbbp merge` reads them.
+//! What one file has: the flow of a recording (in an archive or not), of a file of `hbbp merge`, or of exact counts, as `hbbp merge` reads them.
 
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::Read;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use analyzer::counting::Detail;
-use analyzer::flow::{Flow, SCHEMA};
+use analyzer::flow::{Counted, Flow};
 use analyzer::recording::{Subset, metadata_of};
-use analyzer::truth::{DocumentError, Truth};
-use analyzer::{BinarySearch, Options, analyze};
+use analyzer::{BinarySearch, Options, Origin, analyze};
 use anyhow::{Context, bail};
+use archive::{Opened, is_archive};
 use model::Rules;
 use perfdata::{Features, Recording};
 
@@ -35,9 +35,6 @@ pub struct Found {
 /// # Errors
 /// The file cannot be read.
 pub fn id_of(file: &Path) -> anyhow::Result<String> {
-    if file.is_dir() {
-        bail!("{} is a directory", file.display());
-    }
     let mut hasher = blake3::Hasher::new();
     let opened = File::open(file).with_context(|| file.display().to_string())?;
     hasher.update_reader(opened).with_context(|| file.display().to_string())?;
@@ -53,30 +50,75 @@ pub fn state_of(file: &Path) -> anyhow::Result<[i128; 5]> {
     Ok([found.dev().into(), found.ino().into(), found.len().into(), found.mtime().into(), found.mtime_nsec().into()])
 }
 
-/// Reads a file. `damaged`: a recording that is cut short or damaged is taken as far as it goes.
-///
-/// # Errors
-/// It cannot be read, is none of these, or has nothing to count.
-pub fn read(file: &Path, search: &BinarySearch, damaged: bool, threads: usize) -> anyhow::Result<Found> {
-    let name = || file.display().to_string();
-    let mut begin = Vec::new();
-    let open = || File::open(file).with_context(name);
-    open()?.take(256).read_to_end(&mut begin).with_context(name)?;
-    if !begin.trim_ascii_start().starts_with(b"{") {
-        return of_recording(&Recording::open(file).with_context(name)?, search, damaged, threads).with_context(name);
-    }
-    let features = Features::default();
-    match Truth::read_json(BufReader::new(open()?)) {
-        Err(DocumentError::Schema(schema)) if schema == SCHEMA => {
-            let flow = Flow::read_json(BufReader::new(open()?)).with_context(name)?.placed(search);
-            Ok(Found { flow, source: "flow", features, ended: None, weaker: Vec::new() })
+/// A file that was put in, opened.
+pub enum Evidence {
+    /// A recording, a merged file, or exact counts.
+    File(PathBuf),
+    /// An archive of a recording.
+    Archive(Box<Opened>),
+}
+
+impl Evidence {
+    /// Opens a file. Archives are unpacked.
+    ///
+    /// # Errors
+    /// It cannot be read, or is an archive that is damaged.
+    pub fn open(file: &Path) -> anyhow::Result<Self> {
+        if file.is_dir() {
+            bail!("it is a directory");
         }
-        truth => {
-            let (flow, weaker) = Flow::of_truth(&truth.with_context(name)?, search);
-            Ok(Found { flow, source: "exact", features, ended: None, weaker })
+        match begin_of(file)?.starts_with(&ZSTD) && is_archive(file) {
+            true => Ok(Evidence::Archive(Box::new(Opened::new(file).context("the archive")?))),
+            false => Ok(Evidence::File(file.to_owned())),
+        }
+    }
+
+    /// What tells its content from all others: a recording counts once, in an archive and out of it.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn id(&self) -> anyhow::Result<String> {
+        id_of(&self.place())
+    }
+
+    /// Reads it. `damaged`: a recording that is cut short or damaged is taken as far as it goes.
+    ///
+    /// # Errors
+    /// It cannot be read, is none of these, or has nothing to count.
+    pub fn read(&self, search: &BinarySearch, damaged: bool, threads: usize) -> anyhow::Result<Found> {
+        let place = self.place();
+        if begin_of(&place)?.trim_ascii_start().starts_with(b"{") {
+            let Counted { flow, origin, notes } = Counted::read(&place, search)?;
+            let source = if origin == Origin::Exact { "exact" } else { "flow" };
+            return Ok(Found { flow, source, features: Features::default(), ended: None, weaker: notes });
+        }
+        let recording = Recording::open(&place)?;
+        match self {
+            Evidence::File(_) => of_recording(&recording, search, damaged, threads),
+            Evidence::Archive(opened) => {
+                let mut found = of_recording(&recording, &opened.search(search.clone()), damaged, threads)?;
+                found.weaker.extend_from_slice(opened.notes());
+                Ok(found)
+            }
+        }
+    }
+
+    fn place(&self) -> PathBuf {
+        match self {
+            Evidence::File(file) => file.clone(),
+            Evidence::Archive(opened) => opened.place(),
         }
     }
 }
+
+fn begin_of(file: &Path) -> std::io::Result<Vec<u8>> {
+    let mut begin = Vec::new();
+    File::open(file)?.take(256).read_to_end(&mut begin)?;
+    Ok(begin)
+}
+
+/// As what zstd packed begins.
+const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// As the note ends that `perfdata` makes of a file with less data than its header says.
 const CUT_SHORT: &str = "it was cut short";

@@ -14,8 +14,12 @@ mod ingest;
 mod output;
 mod overview;
 mod parquet;
+mod places;
+mod push;
 mod query;
+mod remove;
 mod reports;
+mod rewrite;
 mod rows;
 mod selection;
 mod store;
@@ -63,6 +67,8 @@ enum Command {
     Top(overview::TopArgs),
     Stale(overview::StaleArgs),
     Compact(compact::Args),
+    Push(push::Args),
+    Remove(remove::Args),
     Parquet(parquet::Args),
 }
 
@@ -100,6 +106,8 @@ async fn run() -> ExitCode {
         Command::Top(args) => done(overview::top(&args).await),
         Command::Stale(args) => done(overview::stale(&args).await),
         Command::Compact(args) => done(compact::run(&args).await),
+        Command::Push(args) => done(push::run(&args).await),
+        Command::Remove(args) => done(remove::run(&args).await),
         Command::Parquet(args) => done(parquet::run(&args)),
     };
     result.unwrap_or_else(|error| {

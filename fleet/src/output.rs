@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
-use crate::store::Unfinished;
+use crate::store::{Unfinished, folder_of};
 
 /// An output that has begun.
 pub enum Output {
@@ -15,7 +15,7 @@ pub enum Output {
     /// A pipe or a device, which stays what it is.
     Device(PathBuf),
     /// A file: what was there stays until it is complete.
-    File(Unfinished),
+    File(Unfinished, PathBuf),
 }
 
 impl Output {
@@ -29,7 +29,8 @@ impl Output {
             Some(file) if file.exists() && !file.is_file() => Self::Device(file.to_owned()),
             // A link is followed.
             Some(file) => {
-                Self::File(Unfinished::begin(std::fs::canonicalize(file).unwrap_or_else(|_| file.to_owned()))?)
+                let file = std::fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
+                Self::File(Unfinished::begin(folder_of(&file))?, file)
             }
         })
     }
@@ -42,7 +43,7 @@ impl Output {
         Ok(match self {
             Self::Standard => Box::new(std::io::stdout()),
             Self::Device(file) => Box::new(File::create(file).with_context(|| file.display().to_string())?),
-            Self::File(unfinished) => Box::new(unfinished.writer()?),
+            Self::File(unfinished, _) => Box::new(unfinished.writer()?),
         })
     }
 
@@ -53,7 +54,7 @@ impl Output {
     pub fn finish(self) -> anyhow::Result<()> {
         match self {
             Self::Standard | Self::Device(_) => Ok(()),
-            Self::File(unfinished) => unfinished.finish(),
+            Self::File(unfinished, file) => unfinished.finish(file),
         }
     }
 }

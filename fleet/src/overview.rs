@@ -70,24 +70,30 @@ enum By {
     Module,
 }
 
-/// Instructions of a range, an estimate.
-const INSTRUCTIONS: &str = "sum(CAST(count AS DOUBLE) * ((to_address - from_address) / 4 + 1))";
-
-/// Prints where they go.
-pub async fn top(args: &TopArgs) -> anyhow::Result<()> {
-    let engine = begun(&args.store, &args.selection).await?;
-    let mut by = args.by.clone();
-    by.dedup();
-    let names: Vec<&str> = by
-        .iter()
-        .map(|by| match by {
+impl By {
+    /// The column of the table of the flow.
+    fn name(self) -> &'static str {
+        match self {
             By::Service => "service",
             By::Version => "version",
             By::Host => "host",
             By::Day => "day",
             By::Module => "module",
-        })
-        .collect();
+        }
+    }
+}
+
+/// Instructions of a range, an estimate.
+const INSTRUCTIONS: &str = "sum(CAST(count AS DOUBLE) * ((to_address - from_address) / 4 + 1))";
+
+/// Prints where they go.
+pub async fn top(args: &TopArgs) -> anyhow::Result<()> {
+    let by = &args.by;
+    if let Some(twice) = by.iter().enumerate().find_map(|(at, column)| by[..at].contains(column).then_some(column)) {
+        bail!("--by has {} twice: name each once", twice.name());
+    }
+    let engine = begun(&args.store, &args.selection).await?;
+    let names: Vec<&str> = by.iter().map(|by| by.name()).collect();
     let key = names.join(", ");
     let shown = key.replace("module", "path, module");
     let sql = format!(

@@ -6,7 +6,7 @@
 //! STORE/day=2026-11-26/i-<hash>.flow.parquet         written first
 //!                      i-<hash>.modules.parquet
 //!                      i-<hash>.recordings.parquet   the commit: without it the others count nothing
-//!                      c-<hash>.*.parquet            made by `compact`; its recordings name the batches that it replaces
+//!                      c-<hash>.*.parquet            made by `compact` and `remove`; its recordings name the batches that it replaces
 //! ```
 
 use std::collections::BTreeSet;
@@ -17,10 +17,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use chrono::NaiveDate;
+use datafusion::parquet::file::metadata::ParquetMetaData;
 use datafusion::parquet::file::reader::{FileReader, SerializedFileReader};
 use datafusion::parquet::file::serialized_reader::ReadOptionsBuilder;
 use tempfile::NamedTempFile;
 
+use crate::evidence::id_of;
 use crate::tables::Table;
 
 /// The version that this program writes, and the newest that it reads.
@@ -37,6 +39,15 @@ const UNFINISHED: &str = ".unfinished-";
 
 /// The key of a Parquet file's metadata under which a batch names those that it replaces.
 pub const REPLACES: &str = "hbbp-fleet.replaces";
+
+/// The key under which a batch has the contents of its other files: BLAKE3 of each, as `flow=HASH modules=HASH`.
+pub const HASHES: &str = "hbbp-fleet.hashes";
+
+/// The key under which a batch has when it was written: no two have the same name, whatever is in them. What replaces one means no later one.
+pub const WRITTEN: &str = "hbbp-fleet.written";
+
+/// So many digits of the hash of a table of recordings are in the name of its batch.
+pub const HASH_IN_NAME: usize = 40;
 
 /// A folder with the profiles of many machines.
 #[derive(Debug)]
@@ -103,9 +114,9 @@ impl Store {
             if let Some(strange) = strange.filter(|_| !mark.exists()) {
                 bail!("{} has other files ({strange}): name an empty folder, or one that is not there", name());
             }
-            let unfinished = Unfinished::begin(mark)?;
+            let unfinished = Unfinished::begin(folder)?;
             writeln!(unfinished.writer()?, "{{\"schema\":\"{SCHEMA}{VERSION}\"}}").with_context(name)?;
-            unfinished.finish()?;
+            unfinished.finish(mark)?;
         }
         Self::open(folder)
     }
@@ -171,15 +182,52 @@ impl Store {
 
     /// The batches that a batch replaces.
     fn replaced_by(&self, batch: &Batch) -> anyhow::Result<Vec<Batch>> {
-        let path = self.file(batch, Table::Recordings);
-        let name = || format!("{} is damaged: remove it, and ingest its recordings again", path.display());
-        let file = File::open(&path).with_context(|| path.display().to_string())?;
-        let reader =
-            SerializedFileReader::new_with_options(file, ReadOptionsBuilder::new().build()).with_context(name)?;
-        let entries = reader.metadata().file_metadata().key_value_metadata().cloned().unwrap_or_default();
-        let value = entries.into_iter().find(|entry| entry.key == REPLACES).and_then(|entry| entry.value);
-        let names = value.unwrap_or_default();
+        let names = self.note_of(batch, REPLACES)?.unwrap_or_default();
         Ok(names.split_whitespace().filter_map(Batch::from_text).collect())
+    }
+
+    /// What a table of recordings says of its batch under a key.
+    fn note_of(&self, batch: &Batch, key: &str) -> anyhow::Result<Option<String>> {
+        let entries = self.footer_of(batch)?.file_metadata().key_value_metadata().cloned().unwrap_or_default();
+        Ok(entries.into_iter().find(|entry| entry.key == key).and_then(|entry| entry.value))
+    }
+
+    /// What a table of recordings says of itself.
+    fn footer_of(&self, batch: &Batch) -> anyhow::Result<ParquetMetaData> {
+        let path = self.file(batch, Table::Recordings);
+        let file = File::open(&path).with_context(|| path.display().to_string())?;
+        let reader = SerializedFileReader::new_with_options(file, ReadOptionsBuilder::new().build());
+        Ok(reader.with_context(|| damaged(&path))?.metadata().clone())
+    }
+
+    /// Whether a batch has no recordings: it is there only to replace others.
+    fn is_empty(&self, batch: &Batch) -> anyhow::Result<bool> {
+        Ok(self.footer_of(batch)?.file_metadata().num_rows() == 0)
+    }
+
+    /// Refuses files that are not what was written. Older stores do not say what that was.
+    ///
+    /// # Errors
+    /// One is damaged, and named.
+    pub fn check(&self, batch: &Batch) -> anyhow::Result<()> {
+        let own = batch.name.get(2..).unwrap_or_default();
+        if own.len() < HASH_IN_NAME {
+            return Ok(());
+        }
+        let hashes = self.note_of(batch, HASHES)?.unwrap_or_default();
+        let of = |table: Table| {
+            let begin = format!("{}=", table.name());
+            let noted = hashes.split_whitespace().find_map(|noted| noted.strip_prefix(begin.as_str()));
+            if table == Table::Recordings { own } else { noted.unwrap_or_default() }
+        };
+        for table in Table::ALL.into_iter().rev() {
+            let path = self.file(batch, table);
+            let (hash, expected) = (id_of(&path)?, of(table));
+            if expected.len() < HASH_IN_NAME || !hash.starts_with(expected) {
+                bail!("its content is not what was written: {}", damaged(&path));
+            }
+        }
+        Ok(())
     }
 
     /// The file of a batch with a part of a table.
@@ -224,6 +272,16 @@ impl Store {
                 }
             }
         }
+        // What replaced all of a day by nothing is of no use once that is gone.
+        for batch in self.batches()?.into_iter().filter(Batch::is_compacted) {
+            if self.is_empty(&batch)? {
+                for table in Table::ALL.into_iter().rev() {
+                    let file = self.file(&batch, table);
+                    fs::remove_file(&file).with_context(|| file.display().to_string())?;
+                    removed += 1;
+                }
+            }
+        }
         Ok(removed)
     }
 
@@ -236,7 +294,7 @@ impl Store {
 }
 
 impl Batch {
-    /// Whether `compact` made it.
+    /// Whether `compact` or `remove` made it.
     pub fn is_compacted(&self) -> bool {
         self.name.starts_with("c-")
     }
@@ -252,25 +310,34 @@ impl Batch {
     }
 }
 
+/// What is said of a file that cannot be what was written.
+fn damaged(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let batch = name.split('.').next().unwrap_or_default();
+    format!(
+        "{} is damaged: restore it, or remove the three files {batch}.* beside it and ingest their recordings again",
+        path.display()
+    )
+}
+
 /// A file that is there as a whole or not at all, whatever happens.
 #[derive(Debug)]
 pub struct Unfinished {
-    path: PathBuf,
     file: NamedTempFile,
 }
 
 impl Unfinished {
-    /// Begins a file, in a folder that is there.
+    /// Begins a file in a folder that is there.
     ///
     /// # Errors
     /// The folder cannot be written.
-    pub fn begin(path: PathBuf) -> anyhow::Result<Self> {
+    pub fn begin(folder: &Path) -> anyhow::Result<Self> {
         // Temporary files are for one user only; those of a store are for whom the folder is for.
         let readable = fs::Permissions::from_mode(0o644);
         let mut builder = tempfile::Builder::new();
         let builder = builder.prefix(UNFINISHED).permissions(readable);
-        let file = builder.tempfile_in(folder_of(&path)).with_context(|| path.display().to_string())?;
-        Ok(Unfinished { path, file })
+        let file = builder.tempfile_in(folder).with_context(|| folder.display().to_string())?;
+        Ok(Unfinished { file })
     }
 
     /// Another handle to write it.
@@ -278,23 +345,31 @@ impl Unfinished {
     /// # Errors
     /// The system has no more of them.
     pub fn writer(&self) -> anyhow::Result<File> {
-        self.file.as_file().try_clone().with_context(|| self.path.display().to_string())
+        self.file.as_file().try_clone().with_context(|| self.file.path().display().to_string())
     }
 
-    /// It is complete: from now on it is there.
+    /// BLAKE3 of what it has.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn hash(&self) -> anyhow::Result<String> {
+        id_of(self.file.path())
+    }
+
+    /// It is complete: from now on it is there, in the same folder.
     ///
     /// # Errors
     /// It cannot be written.
-    pub fn finish(self) -> anyhow::Result<()> {
-        let Unfinished { path, file } = self;
+    pub fn finish(self, path: PathBuf) -> anyhow::Result<()> {
         let name = || path.display().to_string();
-        file.as_file().sync_all().with_context(name)?;
-        file.persist(&path).with_context(name)?;
+        self.file.as_file().sync_all().with_context(name)?;
+        self.file.persist(&path).with_context(name)?;
         File::open(folder_of(&path)).and_then(|folder| folder.sync_all()).with_context(name)
     }
 }
 
-fn folder_of(path: &Path) -> &Path {
+/// The folder that a file is in.
+pub fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 

@@ -30,6 +30,7 @@ fn every_command_of_the_guide_runs() {
     for line in page("guide/fleet.md").lines().filter_map(|line| line.strip_prefix("    hbbp-fleet ")) {
         // Where the guide leaves it to a recording, and where the binaries are, depends on the machine.
         let mut line = format!("hbbp-fleet {line}");
+        line = line.replace("/var/lib/hbbp", ".").replace("s3://profiles/incoming", "incoming");
         let binary = format!(" --binary {}", fixture.binary_option());
         if line.contains(" ingest ") {
             line += &binary;

@@ -182,7 +182,7 @@ fn what_cannot_be_read_is_named_and_changes_no_sum() {
     }
     let folder = setup.path("folder");
     fs::create_dir(&folder).unwrap();
-    assert!(setup.error(&["ingest", &store, &folder]).contains("is a directory"));
+    assert!(setup.said(&["ingest", &store, &folder]).contains("0 of 0 files put into"));
     assert!(setup.error(&["ingest", &store, &setup.path("not there")]).contains("not there"));
     // A clock that is ahead; nobody would find the recording where it belongs.
     let file = setup.flow("later", "01", 1.0);
@@ -367,6 +367,8 @@ fn shares_of_services_and_of_builds() {
         "service,path,newest,builds,counts,instructions,percent_of_newest\nweb,/nowhere/server,02,2,executions,32.0,75.0\nmail,/nowhere/server,02,1,executions,8.0,100.0\n"
     );
     assert!(setup.error(&["top", &store, "--build", "01"]).contains("--build is for reports"));
+    let error = setup.error(&["top", &store, "--by", "service,version,service"]);
+    assert!(error.contains("--by has service twice"), "{error}");
 }
 
 /// A build that is the newest under one name is not for that reason the newest under another.

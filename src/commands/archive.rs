@@ -7,9 +7,9 @@ use analyzer::counting::{Detail, GroupBy};
 use analyzer::recording::{Module, ModuleKind, Subset};
 use analyzer::{Analysis, BinarySearch, FileIdentity, Options, analyze};
 use anyhow::bail;
+use archive::{is_archive, plan, write};
 use model::Rules;
 
-use crate::archive::{is_archive, plan, write};
 use crate::input::{BinaryArgs, DEFAULT_RECORDING, Reader, Reads, is_standard_input, open_recording};
 use crate::output::{count, replace, written_to};
 use crate::progress::Progress;

@@ -6,10 +6,9 @@ use std::path::Path;
 
 use analyzer::truth::{Callgrind, MixFile};
 use anyhow::bail;
+use archive::is_archive;
 use collector::find_program;
 use serde::Deserialize;
-
-use crate::archive::is_archive;
 
 /// As what zstd packed begins.
 pub(super) const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];

@@ -1,7 +1,7 @@
 //! Archives that were opened.
 
 use std::cell::RefCell;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -12,12 +12,13 @@ use formats::archive::{Contents, RECORDING, ROOT};
 use perfdata::Recording;
 use tempfile::TempDir;
 
-use super::unpack;
+use crate::unpack;
 
 /// An archive, unpacked until this is dropped.
 pub struct Opened {
     folder: TempDir,
     files: Arc<PackedFiles>,
+    notes: Vec<String>,
 }
 
 impl Opened {
@@ -29,10 +30,11 @@ impl Opened {
         let folder = tempfile::Builder::new().prefix("hbbp-archive-").tempdir().context("a folder for its files")?;
         let Contents { modules, .. } = unpack(file, folder.path())?;
         let mut files = PackedFiles::below(folder.path().join(ROOT));
+        let mut notes = Vec::new();
         for module in modules {
             let debug_file = module.found.as_ref().and_then(|found| found.debug_file.as_ref());
             if let Some(Err(why)) = debug_file.map(|name| Image::open_debug(&folder.path().join(name))) {
-                say!("{}: the debug file of {} cannot be read: {why}", file.display(), module.path);
+                notes.push(format!("the debug file of {} cannot be read: {why}", module.path));
             }
             let found = match module.found {
                 Some(found) => Ok(PackedFile {
@@ -45,7 +47,22 @@ impl Opened {
             };
             files.insert(module.path, module.build_id.as_deref().and_then(BuildId::from_hex), found);
         }
-        Ok(Opened { folder, files: Arc::new(files) })
+        Ok(Opened { folder, files: Arc::new(files), notes })
+    }
+
+    /// Where its recording is, as long as this lives.
+    pub fn place(&self) -> PathBuf {
+        self.folder.path().join(RECORDING)
+    }
+
+    /// Where the files of its recording are found.
+    pub fn search(&self, search: BinarySearch) -> BinarySearch {
+        search.of_packed(Arc::clone(&self.files))
+    }
+
+    /// What of it cannot be read, in sentences.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
     }
 
     /// Its recording.
@@ -53,7 +70,7 @@ impl Opened {
     /// # Errors
     /// It is none.
     pub fn recording(&self) -> Result<Recording, perfdata::Error> {
-        Recording::open(&self.folder.path().join(RECORDING))
+        Recording::open(&self.place())
     }
 }
 
@@ -62,17 +79,18 @@ impl Opened {
 pub struct Archives(Rc<RefCell<Vec<(FileIdentity, Opened)>>>);
 
 impl Archives {
-    /// The recording of an archive.
+    /// The recording of an archive, and what else of it cannot be read, in sentences.
     ///
     /// # Errors
     /// The archive is damaged, or there is no room for its files, or its recording is none.
-    pub fn open(&self, file: &Path) -> anyhow::Result<Recording> {
+    pub fn open(&self, file: &Path) -> anyhow::Result<(Recording, Vec<String>)> {
         let opened = Opened::new(file)?;
+        let notes = opened.notes.clone();
         let recording = opened.recording().context(RECORDING)?;
         if let Some((_, metadata)) = recording.file() {
             self.0.borrow_mut().push((FileIdentity::of(metadata), opened));
         }
-        Ok(recording)
+        Ok((recording, notes))
     }
 
     /// Whether a recording is of one of them.

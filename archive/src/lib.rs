@@ -10,12 +10,14 @@
 //!
 //! Whoever unpacks one by hand has a folder for `--symfs`. See docs/formats/archive.md.
 
+#![forbid(unsafe_code)]
+
 mod opened;
 mod pack;
 mod plan;
 mod unpack;
 
-pub use opened::Archives;
+pub use opened::{Archives, Opened};
 pub use pack::write;
 pub use plan::{Plan, plan};
 pub use unpack::{is_archive, unpack};

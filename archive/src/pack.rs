@@ -8,7 +8,7 @@ use formats::archive::{DOCUMENT, LARGEST_DOCUMENT};
 use tar::{Builder, EntryType, Header};
 use zstd::Encoder;
 
-use super::Plan;
+use crate::Plan;
 
 /// Files and a recording become a quarter with it; higher ones take much longer for little.
 const LEVEL: i32 = 3;

@@ -1,0 +1,69 @@
+//! Counts that were made before, whatever document has them.
+
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::Path;
+
+use thiserror::Error;
+
+use crate::flow::{Flow, FlowDocumentError, SCHEMA};
+use crate::truth::{DocumentError, Truth};
+use crate::{BinarySearch, Origin};
+
+/// What a file of `hbbp merge` has, or exact counts of `hbbp truth`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Counted {
+    /// What ran.
+    pub flow: Flow,
+    /// [`Origin::Flow`] or [`Origin::Exact`].
+    pub origin: Origin,
+    /// What is weaker than it could be, in sentences.
+    pub notes: Vec<String>,
+}
+
+/// Why a file has no counts.
+#[derive(Debug, Error)]
+pub enum CountedError {
+    /// It cannot be opened.
+    #[error(transparent)]
+    Read(#[from] std::io::Error),
+    /// It says that it is a merged file, and is none.
+    #[error(transparent)]
+    Flow(#[from] FlowDocumentError),
+    /// It is no document of exact counts.
+    #[error(transparent)]
+    Exact(#[from] DocumentError),
+}
+
+impl Counted {
+    /// Reads a document. Memory grows with the size of the file.
+    ///
+    /// # Errors
+    /// It cannot be read, is neither of the two, or says what cannot be.
+    pub fn read(file: &Path, search: &BinarySearch) -> Result<Self, CountedError> {
+        let open = || File::open(file).map(BufReader::new);
+        let merged = || {
+            let flow = Flow::read_json(open()?)?.placed(search);
+            Ok(Counted { flow, origin: Origin::Flow, notes: Vec::new() })
+        };
+        let mut begin = Vec::new();
+        open()?.take(BEGIN).read_to_end(&mut begin)?;
+        if String::from_utf8_lossy(&begin).contains(FLOWS) {
+            return merged();
+        }
+        match Truth::read_json(open()?) {
+            // Its members were put in another order.
+            Err(DocumentError::Schema(schema)) if schema == SCHEMA => merged(),
+            truth => {
+                let (flow, notes) = Flow::of_truth(&truth?, search);
+                Ok(Counted { flow, origin: Origin::Exact, notes })
+            }
+        }
+    }
+}
+
+/// So many bytes of a document say what it is, as `hbbp` writes it.
+const BEGIN: u64 = 256;
+
+/// As the schema of merged files begins, of any version.
+const FLOWS: &str = "\"hbbp-flow/";
