@@ -9,7 +9,7 @@ use crate::{Place, programs, text};
 
 /// Runs a tool that must succeed; what it printed, errors included. `None`, loudly, when it is not there.
 fn must_succeed(tool: &str, args: &[&str]) -> Option<(String, String)> {
-    let output = match Command::new(tool).args(args).output() {
+    let output = match Command::new(tool).args(args).envs(testing::LITTLE_LOG).output() {
         Ok(output) => output,
         Err(error) => {
             testing::skip!(Tool, "{tool}: {error}");
