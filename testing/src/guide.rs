@@ -101,7 +101,10 @@ impl Reader {
         let path = self.folder.join(".printed");
         let printed = File::create(&path).unwrap();
         let mut shell = Command::new("sh");
-        shell.args(["-c", line]).current_dir(&self.folder).envs(self.variables.iter().map(|(name, value)| (name, value)));
+        shell
+            .args(["-c", line])
+            .current_dir(&self.folder)
+            .envs(self.variables.iter().map(|(name, value)| (name, value)));
         shell.stdin(Stdio::null()).stdout(printed.try_clone().unwrap()).stderr(printed).process_group(0);
         let mut shell = shell.spawn().unwrap();
         self.groups.push(shell.id());
@@ -152,7 +155,12 @@ mod tests {
             shown: shown.iter().map(|&line| line.to_owned()).collect(),
         };
         let file = Step::File { name: "empty.c".to_owned(), text: "int main;\n".to_owned() };
-        let expected = [run("true    # says nothing", &[]), file, run("ls", &["empty.c", "..."]), run("wc -c empty.c", &["10 empty.c"])];
+        let expected = [
+            run("true    # says nothing", &[]),
+            file,
+            run("ls", &["empty.c", "..."]),
+            run("wc -c empty.c", &["10 empty.c"]),
+        ];
         assert_eq!(steps(PAGE), expected);
     }
 

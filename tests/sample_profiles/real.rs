@@ -151,7 +151,8 @@ fn counts_are_those_of_create_gcov() {
         let profile = folder.path().join("profile");
         ours(&["gcov", "--gcov-version", "1"], &binary, &recording, &profile);
         let dump = |file: &Path| {
-            let output = Command::new("dump_gcov").envs(testing::LITTLE_LOG).arg("-gcov_version=1").arg(file).output().unwrap();
+            let output =
+                Command::new("dump_gcov").envs(testing::LITTLE_LOG).arg("-gcov_version=1").arg(file).output().unwrap();
             assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
             output.stdout
         };
