@@ -47,8 +47,13 @@ fn steps() -> Vec<Step> {
     steps
 }
 
-/// A repository of two revisions. The program of the second executes a tenth more, if `slower`.
-fn repository(slower: bool) -> TempDir {
+/// Rounds of the program: instrumented, they take milliseconds.
+const FEW: u32 = 1000;
+/// The same where it is sampled: each run is long enough for bursts.
+const MANY: u32 = 100_000;
+
+/// A repository of two revisions. The program of the first does so many rounds, that of the second a tenth more, if `slower`.
+fn repository(rounds: u32, slower: bool) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let program = |rounds: u32| {
         format!(
@@ -62,10 +67,10 @@ fn repository(slower: bool) -> TempDir {
         assert!(done.status.success(), "git {words:?}: {}", String::from_utf8_lossy(&done.stderr));
     };
     git(&["init", "-q"]);
-    write(folder.path().join("bench.c"), program(1000)).unwrap();
+    write(folder.path().join("bench.c"), program(rounds)).unwrap();
     git(&["add", "."]);
     git(&["commit", "-qm", "one"]);
-    write(folder.path().join("bench.c"), program(if slower { 1100 } else { 1000 })).unwrap();
+    write(folder.path().join("bench.c"), program(if slower { rounds + rounds / 10 } else { rounds })).unwrap();
     git(&["commit", "-qam", "two", "--allow-empty"]);
     folder
 }
@@ -147,7 +152,7 @@ fn the_action_finds_what_executes_more_and_passes_what_does_not() {
         return;
     }
     for (slower, status) in [(true, "3"), (false, "0")] {
-        let repository = repository(slower);
+        let repository = repository(FEW, slower);
         let inputs = inputs(&[("fail-if", "instructions>+2%\nshare:main>+50%\n")]);
         let (said, runner) = run_action(repository.path(), &inputs, "Judge");
         let all: Vec<String> = said.iter().map(text).collect();
@@ -166,7 +171,7 @@ fn the_action_finds_what_executes_more_and_passes_what_does_not() {
 #[test]
 fn the_action_records_where_shares_are_enough() {
     let _alone = Alone::wait();
-    let repository = repository(false);
+    let repository = repository(MANY, false);
     let inputs = inputs(&[("counts", "sampled"), ("fail-if", "share:work>+40%")]);
     let (said, _runner) = run_action(repository.path(), &inputs, "Judge");
     assert!(said.last().unwrap().status.success(), "{:#?}", said.iter().map(text).collect::<Vec<_>>());
@@ -175,7 +180,7 @@ fn the_action_records_where_shares_are_enough() {
 #[test]
 fn what_fails_in_the_action_fails_it() {
     let _alone = Alone::wait();
-    let repository = repository(false);
+    let repository = repository(FEW, false);
     for (wrong, expected) in [
         (("build", "echo no compiler; exit 9"), "no compiler"),
         (("counts", "guessed"), "expected exact or sampled"),
@@ -230,7 +235,7 @@ fn the_job_for_gitlab_does_what_it_says() {
     let script: Vec<&str> = job.lines().map(|line| line.trim_start().strip_prefix("- ").unwrap()).collect();
     assert!(script.len() >= 4);
     for (slower, status) in [(true, 3), (false, 0)] {
-        let repository = repository(slower);
+        let repository = repository(FEW, slower);
         write(repository.path().join("Makefile"), "server: bench.c\n\tcc -O1 -g -o server bench.c\n").unwrap();
         let at = |words: &[&str]| {
             let identity = ["-c", "user.name=a", "-c", "user.email=a@b"];

@@ -164,7 +164,7 @@ fn both_events_are_read_by_the_tools() {
     if have("create_llvm_prof") {
         let profile = dir.path().join("autofdo.txt");
         let mut command = Command::new("create_llvm_prof");
-        command.args(["--format=text", "--profiler=perf"]);
+        command.envs(testing::LITTLE_LOG).args(["--format=text", "--profiler=perf"]);
         stdout(
             command
                 .arg(format!("--binary={}", binary.display()))

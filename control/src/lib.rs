@@ -20,6 +20,7 @@
 //!
 //! A call is one `write` of 128 bytes to a pipe and never waits. If the recorder does not read them fast enough, some 8,000 in half a
 //! second, messages are lost, and the recording says how many.
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 #![forbid(unsafe_code)]
 
 mod connection;

@@ -3,10 +3,10 @@
 mod support;
 
 use std::path::Path;
-use std::process::Command;
 
 use support::{Setup, hbbp};
 use testing::Fixture;
+use testing::guide::{Reader, Step, steps};
 
 fn page(name: &str) -> String {
     std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs").join(name)).unwrap()
@@ -25,11 +25,16 @@ fn every_command_of_the_guide_runs() {
     let programs = setup.path("bin");
     std::fs::create_dir(&programs).unwrap();
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_hbbp-fleet"), format!("{programs}/hbbp-fleet")).unwrap();
-    let path = format!("{programs}:{}", std::env::var("PATH").unwrap());
+    let hbbp = hbbp();
+    let variables = [("HBBP", hbbp.to_str().unwrap()), ("XDG_CACHE_HOME", "/dev/null")];
+    let mut reader = Reader::new(Path::new(&setup.path("")), &[Path::new(&programs)], &variables);
     let mut commands = 0;
-    for line in page("guide/fleet.md").lines().filter_map(|line| line.strip_prefix("    hbbp-fleet ")) {
+    for step in steps(&page("guide/fleet.md")) {
+        let Step::Run { mut line, .. } = step else { continue };
+        if !line.starts_with("hbbp-fleet ") {
+            continue;
+        }
         // Where the guide leaves it to a recording, and where the binaries are, depends on the machine.
-        let mut line = format!("hbbp-fleet {line}");
         line = line.replace("/var/lib/hbbp", ".").replace("s3://profiles/incoming", "incoming");
         let binary = format!(" --binary {}", fixture.binary_option());
         if line.contains(" ingest ") {
@@ -38,15 +43,7 @@ fn every_command_of_the_guide_runs() {
         } else if [" mix ", " annotate ", " export ", " diff "].iter().any(|command| line.contains(command)) {
             line += &binary;
         }
-        let output = Command::new("sh")
-            .args(["-c", &line])
-            .current_dir(setup.path(""))
-            .env("PATH", &path)
-            .env("HBBP", hbbp())
-            .env("XDG_CACHE_HOME", "/dev/null")
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+        reader.run(&line);
         commands += 1;
     }
     assert!(commands > 10, "{commands}");

@@ -1,20 +1,26 @@
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use crate::{Skip, skip};
 
-/// Compiles `sources` to the program `name` in `folder`, with `flags` too; `None`, said on stderr, without a C compiler.
+/// Compiles `sources` to the program `name` in `folder`, with `flags` too, once in each program of tests; `None`, said on stderr, without a C
+/// compiler.
 ///
 /// # Panics
 /// It does not compile, unless `flags` ask for something else than usual: static libraries, or those of 32 bits, need not be installed.
 pub fn c_program(folder: &Path, name: &str, sources: &[PathBuf], flags: &[&str]) -> Option<PathBuf> {
-    static BUILDS: AtomicU32 = AtomicU32::new(0);
-    fs::create_dir_all(folder).unwrap();
+    static BUILT: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+    let mut built = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
     let program = folder.join([&[name], flags].concat().concat());
-    // Other tests, and other processes with tests, may build the same one.
-    let unfinished = folder.join(format!("{}-{}", std::process::id(), BUILDS.fetch_add(1, Ordering::Relaxed)));
+    if built.contains(&program) && program.exists() {
+        return Some(program);
+    }
+    fs::create_dir_all(folder).unwrap();
+    // Other processes with tests may build the same one.
+    let unfinished = folder.join(format!("{}-{name}", std::process::id()));
     let mut gcc = Command::new("gcc");
     gcc.args(["-std=gnu17", "-O1", "-g", "-Wall", "-Wextra", "-pthread"]).args(flags).arg("-o");
     let Ok(compiled) = gcc.arg(&unfinished).args(sources).output() else {
@@ -28,5 +34,6 @@ pub fn c_program(folder: &Path, name: &str, sources: &[PathBuf], flags: &[&str])
     }
     assert!(compiled.status.success(), "{name} does not compile: {said}");
     fs::rename(&unfinished, &program).unwrap();
+    built.insert(program.clone());
     Some(program)
 }

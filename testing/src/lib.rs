@@ -4,6 +4,7 @@
 mod alone;
 mod c_program;
 mod fixture;
+pub mod guide;
 mod skip;
 mod stolen;
 mod tool;
@@ -13,4 +14,4 @@ pub use c_program::c_program;
 pub use fixture::{BURSTS, Fixture, SIMULATED, fixture_file, hardware_recording, hardware_recordings};
 pub use skip::{Skip, skip};
 pub use stolen::stolen;
-pub use tool::{has, tool};
+pub use tool::{LITTLE_LOG, has, tool};

@@ -3,6 +3,9 @@ use std::process::{Command, Stdio};
 
 use crate::{Skip, skip};
 
+/// Variables for AutoFDO's tools: without them, a log of hundreds of megabytes is in /tmp after each run.
+pub const LITTLE_LOG: [(&str, &str); 1] = [("GLOG_minloglevel", "2")];
+
 /// Whether a program can be started; says so when not.
 pub fn has(program: &str) -> bool {
     let mut command = Command::new(program);

@@ -6,8 +6,9 @@ mod programs;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use testing::Alone;
@@ -87,11 +88,23 @@ fn compare(flags: &[&str], ways: &[&[&str]], known: &[&str]) {
     }
 }
 
+/// What a program sees alone: one run serves all tests.
+fn alone(program: &Path) -> Seen {
+    static SEEN: Mutex<BTreeMap<PathBuf, Seen>> = Mutex::new(BTreeMap::new());
+    let mut all = SEEN.lock().unwrap();
+    let run_once = || {
+        let folder = tempfile::tempdir().unwrap();
+        let (status, seen) = run(&mut Command::new(program), folder.path(), "alone");
+        assert!(status.success(), "{status}");
+        seen
+    };
+    all.entry(program.to_owned()).or_insert_with(run_once).clone()
+}
+
 /// The same of one program, which has so many kinds at least.
 fn compare_program(program: &Path, least: usize, ways: &[&[&str]], known: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
-    let (status, alone) = run(&mut Command::new(program), folder.path(), "alone");
-    assert!(status.success(), "{status}");
+    let alone = alone(program);
     assert!(alone.len() >= least, "only {} kinds", alone.len());
     for way in ways {
         let (status, recorded) = run(record(way, folder.path()).arg("--").arg(program), folder.path(), "recorded");
@@ -158,7 +171,7 @@ fn coming_and_going_is_not_seen() {
     let _alone = Alone::wait();
     let Some(program) = programs::kinds(&[]) else { return };
     let folder = tempfile::tempdir().unwrap();
-    let (_, alone) = run(&mut Command::new(&program), folder.path(), "alone");
+    let alone = alone(&program);
     let (recorded, recordings) = while_recorders_come_and_go(&program, &[], folder.path());
     assert!(recordings > 3, "{recordings} recordings");
     let once = changed(&alone, &recorded, &SEEN_OF_VISITS);

@@ -113,6 +113,7 @@ fn counts_are_those_of_create_llvm_prof() {
         let reference = folder.path().join("reference");
         let option = |name: &str, path: &Path| format!("--{name}={}", path.display());
         let created = Command::new("create_llvm_prof")
+            .envs(testing::LITTLE_LOG)
             .args([
                 "--format=text",
                 &option("profile", &recording),
@@ -137,6 +138,7 @@ fn counts_are_those_of_create_gcov() {
         let reference = folder.path().join("reference");
         let option = |name: &str, path: &Path| format!("--{name}={}", path.display());
         let created = Command::new("create_gcov")
+            .envs(testing::LITTLE_LOG)
             .args([
                 "-gcov_version=1",
                 &option("profile", &recording),
@@ -149,7 +151,8 @@ fn counts_are_those_of_create_gcov() {
         let profile = folder.path().join("profile");
         ours(&["gcov", "--gcov-version", "1"], &binary, &recording, &profile);
         let dump = |file: &Path| {
-            let output = Command::new("dump_gcov").arg("-gcov_version=1").arg(file).output().unwrap();
+            let output =
+                Command::new("dump_gcov").envs(testing::LITTLE_LOG).arg("-gcov_version=1").arg(file).output().unwrap();
             assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
             output.stdout
         };

@@ -5,34 +5,23 @@
 mod agents;
 mod agreement;
 mod attaching;
-mod budget;
 mod bursts;
+mod chosen;
 mod code;
 mod counts;
 mod injected;
 mod made_code;
-mod other_tools;
-mod paths;
 #[path = "../support/place.rs"]
 mod place;
-mod processes;
 mod programs;
-mod settings;
-mod system_calls;
 mod timers;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use bursts::Traced;
 use place::Place;
 use serde_json::Value;
-
-/// What traces, if `HBBP_TRACER` does not say otherwise: `lookahead`.
-fn tracer() -> String {
-    std::env::var("HBBP_TRACER").unwrap_or_else(|_| "lookahead".to_owned())
-}
 
 impl Place {
     fn program(&self, name: &str, source: &str) -> Option<PathBuf> {
@@ -52,13 +41,6 @@ impl Place {
     /// `hbbp record` with these arguments.
     fn record(&self, args: &[&str]) -> Output {
         self.hbbp(&["record"]).args(args).output().unwrap()
-    }
-
-    /// A recording by the tracer, with these options, of this command; it must succeed.
-    fn trace(&self, options: &[&str], command: &[&str]) -> Traced {
-        let output = self.record(&[&["--tracer", &tracer()], options, &["--"], command].concat());
-        assert!(output.status.success(), "{}", errors(&output));
-        Traced::read(&self.recording())
     }
 
     /// How a command is traced without options: agents, or stops where instructions are counted or the CPU allows no agents.

@@ -18,6 +18,7 @@
 //! This crate writes and reads memory by address, and runs on stacks of its own: `unsafe` is what it is about. Each block says why it
 //! holds.
 
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 #![warn(clippy::undocumented_unsafe_blocks)]
 
 mod executable;

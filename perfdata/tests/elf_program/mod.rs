@@ -41,7 +41,7 @@ int main(int argc, char **argv) {
 
 /// What `command` prints, or `None`, loudly, when it is not there.
 pub fn run(command: &str, args: &[&str]) -> Option<std::process::Output> {
-    match Command::new(command).args(args).output() {
+    match Command::new(command).args(args).envs(testing::LITTLE_LOG).output() {
         Ok(output) => Some(output),
         Err(error) => {
             testing::skip!(Tool, "{command}: {error}");

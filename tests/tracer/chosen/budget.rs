@@ -12,7 +12,7 @@ fn the_budget_is_kept_and_bursts_come_with_it() {
     let Some(place) = Place::to_trace() else { return };
     let Some(hot) = place.program("hot", programs::HOT) else { return };
     // To make the agent takes more than half of what 1 % of six seconds is, beside other tests.
-    let seconds = if crate::tracer() == "agent" { 15 } else { 6 };
+    let seconds = if super::tracer() == "agent" { 15 } else { 6 };
     let (work, least) = ((seconds * 1000).to_string(), seconds * 1_000_000_000 / 60 * 59);
     let mut bursts = Vec::new();
     for allowed in [1.0, 5.0] {
@@ -26,7 +26,7 @@ fn the_budget_is_kept_and_bursts_come_with_it() {
         // One thread's. The clocks of events count what a hypervisor gave to others, too, which CPU time leaves out. What agents take
         // inside is not the program's.
         let inside = ["stops", "lookahead", "decoding"].map(|part| traced.number(&format!("/time/{part}_ns")));
-        let inside = if crate::tracer() == "agent" { inside.iter().sum() } else { 0 };
+        let inside = if super::tracer() == "agent" { inside.iter().sum() } else { 0 };
         let all = application + inside;
         assert!((least..elapsed).contains(&all), "{seconds} s of CPU time in {elapsed} ns: {application} + {inside}");
         let parts = ["stops", "state", "lookahead", "decoding", "breakpoints", "other", "samples"];
@@ -110,7 +110,7 @@ fn the_metadata_of_a_recording() {
     ] {
         assert!(tracer[key].is_u64(), "{key}: {tracer:#}");
     }
-    assert_eq!(tracer["kind"], crate::tracer().as_str());
+    assert_eq!(tracer["kind"], super::tracer().as_str());
     assert_eq!((&tracer["threads"], &tracer["processes"], &tracer["lost_bursts"]), (&1.into(), &1.into(), &0.into()));
     let [taken, by_bytes, not_taken] =
         ["/taken_branches", "/static_branches", "/not_taken"].map(|key| traced.number(key) as f64);

@@ -9,7 +9,7 @@ use crate::{Place, programs, text};
 
 /// Runs a tool that must succeed; what it printed, errors included. `None`, loudly, when it is not there.
 fn must_succeed(tool: &str, args: &[&str]) -> Option<(String, String)> {
-    let output = match Command::new(tool).args(args).output() {
+    let output = match Command::new(tool).args(args).envs(testing::LITTLE_LOG).output() {
         Ok(output) => output,
         Err(error) => {
             testing::skip!(Tool, "{tool}: {error}");
@@ -92,7 +92,7 @@ fn branches_traced_in_software_are_a_profile_for_compilers() {
     let Some(place) = Place::to_trace() else { return };
     let Some(hot) = place.program("hot", programs::HOT) else { return };
     for options in [&["--burst", "10000"][..], &["--depth", "10000"], &["--depth", "10000", "--ebs-event", "none"]] {
-        let traced = place.trace(&[&["--overhead", "30"], options].concat(), &[text(&hot), "500"]);
+        let traced = place.trace(&[&["--overhead", "30"], options].concat(), &[text(&hot), "200"]);
         assert!(traced.bursts.len() >= 5, "{:#}", traced.tracer());
         let split = traced.bursts.iter().any(|burst| burst.pieces.len() > 1);
         assert_eq!(split, options[0] == "--depth", "bursts of several samples");
