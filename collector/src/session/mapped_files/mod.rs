@@ -438,12 +438,9 @@ mod tests {
         std::fs::copy("/bin/sleep", at).unwrap();
         let child = Command::new(at).arg("60").spawn().unwrap();
         let name = at.as_os_str().as_bytes();
-        loop {
-            let code = mappings(child.id()).into_iter().find(|map| map.prot & 4 != 0 && map.path == name);
-            if let Some(code) = code {
-                return (child, code);
-            }
-        }
+        let code = || mappings(child.id()).into_iter().find(|map| map.prot & 4 != 0 && map.path == name);
+        let found = std::iter::repeat_with(code).flatten().next();
+        (child, found.unwrap())
     }
 
     fn record_of(pid: u32, map: &Mapping) -> Vec<u8> {
