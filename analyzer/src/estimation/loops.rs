@@ -1,6 +1,6 @@
 //! Short loops, as bursts go around them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::address::FileOffset;
 use crate::counting::LocatedPath;
@@ -21,25 +21,29 @@ struct Loop {
 }
 
 impl Loops {
-    /// Those that the paths go around.
-    pub fn of(paths: &[LocatedPath]) -> Self {
+    /// Those that the paths go around. `jumps`: whether an instruction is a branch within its function, neither a call nor a return: what is called
+    /// and lies before its caller is no loop.
+    pub fn of(paths: &[LocatedPath], jumps: impl Fn(ModuleId, FileOffset) -> bool) -> Self {
         let streams = paths.iter().flat_map(|path| path.streams.windows(2));
         let branches = streams.filter_map(|pair| {
             let [from, to] = pair else { return None };
             let (from, to) = (from.as_ref()?, to.as_ref()?);
             (from.module == to.module).then_some((from.module, from.end, to.start))
         });
-        Loops::of_branches(branches)
+        Loops::of_branches(branches, jumps)
     }
 
     /// Those of taken branches: module, where from, where to.
-    fn of_branches(branches: impl Iterator<Item = (ModuleId, FileOffset, FileOffset)>) -> Self {
+    fn of_branches(
+        branches: impl Iterator<Item = (ModuleId, FileOffset, FileOffset)>,
+        jumps: impl Fn(ModuleId, FileOffset) -> bool,
+    ) -> Self {
+        let is_short = |(_, from, to): &(ModuleId, FileOffset, FileOffset)| to <= from && from.0 - to.0 < LONGEST;
+        let backwards: HashSet<(ModuleId, FileOffset, FileOffset)> = branches.filter(is_short).collect();
         let mut ends: HashMap<(ModuleId, FileOffset), FileOffset> = HashMap::new();
-        for (module, from, to) in branches {
-            if to <= from && from.0 - to.0 < LONGEST {
-                let end = ends.entry((module, to)).or_insert(from);
-                *end = (*end).max(from);
-            }
+        for (module, from, to) in backwards.into_iter().filter(|(module, from, _)| jumps(*module, *from)) {
+            let end = ends.entry((module, to)).or_insert(from);
+            *end = (*end).max(from);
         }
         let mut loops: BTreeMap<ModuleId, Vec<Loop>> = BTreeMap::new();
         for ((module, start), end) in ends {
@@ -73,9 +77,10 @@ mod tests {
             branch(0x200, 0x240), // forwards
             branch(0x900, 0x200), // too long
             branch(0x300, 0x300), // of one instruction
+            branch(0x150, 0x138), // a return
             (ModuleId(2), FileOffset(0x700), FileOffset(0x680)),
         ];
-        let loops = Loops::of_branches(branches.into_iter());
+        let loops = Loops::of_branches(branches.into_iter(), |_, from| from != FileOffset(0x150));
         let around = |at| loops.around(module, FileOffset(at)).map(|start| start.0);
         let expected = [
             (0xff, None),

@@ -82,7 +82,8 @@ pub fn estimate(
     }
     // The parts of modules that could not be read come after those that could.
     let by_module = counted.iter().rev().map(|counts| (counts.module, counts)).collect();
-    let strata = Strata { modules: by_module, loops: Loops::of(&located.paths) };
+    let mut strata = Strata { modules: by_module, loops: Loops::default() };
+    strata.loops = Loops::of(&located.paths, |module, at| strata.jumps(module, at));
     let samples_show_time = sources.ebs.as_ref().is_some_and(|ebs| ebs.kind == EventKind::Clock);
     let samples = match samples_show_time {
         true => time_share::samples(located, &strata, |module| !modules.get(module).kind.is_kernel()),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::address::FileOffset;
-use crate::code::FunctionId;
+use crate::code::{FunctionId, Terminator};
 use crate::counting::{AnalysedModule, Code, ModuleCounts};
 use crate::estimation::loops::Loops;
 use crate::recording::ModuleId;
@@ -31,10 +31,10 @@ pub(super) enum Extent {
 }
 
 impl Extent {
-    /// A number for it that other recordings of the same code have, too.
+    /// The number of its 256 bytes, or of those in which it starts: other recordings of the same code have it, too, whatever their bursts go around.
     pub fn number(self) -> u64 {
         match self {
-            Extent::Loop(start) => start.0,
+            Extent::Loop(start) => start.0 >> WINDOW_BITS,
             Extent::Bytes(number) => number,
         }
     }
@@ -62,6 +62,15 @@ impl Strata<'_> {
         let code = self.code(module);
         let function = code.and_then(|code| code.functions.at(code.binary.image.svma_of_file_offset(at.0)?));
         stratum(module, code, function, at)
+    }
+
+    /// Whether the block around a place ends in a branch within its function, as far as it was read: neither a call nor a return.
+    pub fn jumps(&self, module: ModuleId, at: FileOffset) -> bool {
+        let terminator = || {
+            let (code, counts) = (self.code(module)?, self.modules.get(&module)?);
+            Some(code.blocks.blocks()[counts.block_at(at)? as usize].terminator)
+        };
+        matches!(terminator(), Some(Terminator::Conditional | Terminator::Jump | Terminator::IndirectJump))
     }
 
     /// What a place is part of.

@@ -1,7 +1,7 @@
 //! By what the costs of code may be wrong.
 //!
 //! Bursts of a clock weigh the less, the more an instruction costs where they start (docs/design/cost-model.md). That is an estimate, and
-//! more bursts do not make it better. So some replicates have other costs: each function, and each part of it (a short loop, or 256 bytes), is slower or
+//! more bursts do not make it better. So some replicates have other costs: each function, and each part of 256 bytes in it, is slower or
 //! faster than estimated by a factor whose logarithm is normally distributed.
 
 use crate::uncertainty::COSTS;

@@ -31,4 +31,5 @@ pub use rows::{Counted, RowName, Rows, Side, change_error, width_of_many};
 pub use sampled::{CountKind, Design, Sampled};
 pub(crate) use sampled::{Resampling, made_up};
 pub use slice_sums::SliceSums;
+pub(crate) use slices::mixed;
 pub use slices::{SLICES, Slice, SliceSet, Slicing};

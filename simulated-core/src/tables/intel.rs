@@ -64,7 +64,7 @@ pub(crate) const ICE_LAKE: Core = Core {
     ..SKYLAKE
 };
 
-/// Six instructions in a cycle, three loads, five ports of general registers; a load of what was just stored gets it at once.
+/// Six instructions in a cycle, three loads, five ports of general registers; some loads of what was just stored get it at once.
 pub(crate) const GOLDEN_COVE: Core = Core {
     width: 5.0,
     window: 512,

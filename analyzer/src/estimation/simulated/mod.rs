@@ -25,6 +25,7 @@ use crate::counting::{LocatedPath, Stream};
 use crate::estimation::simulated::caches::{FirstUse, Site, Waits};
 use crate::estimation::strata::{Extent, Strata, Stratum, Window};
 use crate::recording::ModuleId;
+use crate::uncertainty::mixed;
 
 /// Instructions of one path that are simulated at most, and of all, to learn and to measure: 2,000 bursts of usual length are 20 million.
 const LONGEST_PATH: usize = 50_000;
@@ -193,7 +194,7 @@ struct Simulation<'a> {
     windows: Vec<Window>,
     spending: Spending,
     pipeline: Pipeline,
-    /// That of every second path, and that of the others.
+    /// That of one half of the paths, and that of the other.
     predictors: [Predictor; 2],
     /// The one of the path at hand.
     predictor: usize,
@@ -224,7 +225,7 @@ impl<'a> Simulation<'a> {
     fn learn(&mut self, paths: &[LocatedPath], uses: &[Vec<FirstUse>]) -> Vec<Vec<Site>> {
         let mut left = MOST_INSTRUCTIONS;
         let learn = |(index, (path, uses)): (usize, (&LocatedPath, &Vec<FirstUse>))| {
-            self.predictor = index % 2;
+            self.predictor = half(index);
             let waits: Waits = uses.iter().map(FirstUse::without_wait).collect();
             left -= self.run(path, &waits, left.min(LONGEST_PATH));
             self.spending.take();
@@ -240,7 +241,7 @@ impl<'a> Simulation<'a> {
         let mut left = MOST_INSTRUCTIONS;
         let has_other = paths.len() > 1;
         let measure = |(index, (path, waits)): (usize, (&LocatedPath, &Waits))| {
-            self.predictor = (index + usize::from(has_other)) % 2;
+            self.predictor = if has_other { 1 - half(index) } else { half(index) };
             left -= self.run(path, waits, left.min(LONGEST_PATH));
             self.spending.take()
         };
@@ -386,6 +387,11 @@ fn as_executed(spent: &[PathSpent], windows: usize) -> Vec<Spent> {
         let usual = as_started[*start].cost();
         if usual > 0.0 { usual / there.shrunk(usual, START_PRIOR) } else { 1.0 }
     })
+}
+
+/// The half of the paths that one belongs to: a hash says it, for threads may take turns.
+fn half(path: usize) -> usize {
+    (mixed(path as u64) & 1) as usize
 }
 
 /// A number for an address: those of modules begin near 0.
