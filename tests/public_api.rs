@@ -70,8 +70,8 @@ fn items(text: &str) -> Vec<Vec<&str>> {
 
 /// From this line to the end of its signature.
 fn signature(lines: &[&str]) -> String {
-    let end = lines.iter().position(|line| line.ends_with(['{', ';', '}', ','])).unwrap_or(lines.len() - 1);
-    lines[..=end].join("\n").trim_end_matches([' ', '{']).to_owned() + "\n"
+    let end = lines.iter().position(|line| line.ends_with(['{', ';', '}'])).unwrap_or(lines.len() - 1);
+    lines[..=end].join("\n").trim_end_matches(['\n', ' ', '{']).to_owned() + "\n"
 }
 
 /// What others see of an item with its attributes.
@@ -90,7 +90,7 @@ fn public(item: &[&str], names: &BTreeSet<String>) -> Option<String> {
         let is_seen = names.contains(of) && (of_trait || !own.is_empty());
         return is_seen.then(|| seen + &signature(item) + if of_trait { "" } else { &own });
     }
-    if first.starts_with("flag_set! {") {
+    if ["flag_set! {", "record_types! {", "feature_bits! {"].contains(&first) {
         return Some(item.join("\n") + "\n");
     }
     let declared = first.strip_prefix("pub ")?;

@@ -1,4 +1,4 @@
-//! docs/guide/tutorial.md: all of its lines run, and print what it shows.
+//! docs/guide/tutorial.md: all of its lines run, and print the words that it shows. Numbers are not compared.
 
 #[path = "support/place.rs"]
 mod place;

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use testing::Alone;
@@ -91,7 +91,7 @@ fn compare(flags: &[&str], ways: &[&[&str]], known: &[&str]) {
 /// What a program sees alone: one run serves all tests.
 fn alone(program: &Path) -> Seen {
     static SEEN: Mutex<BTreeMap<PathBuf, Seen>> = Mutex::new(BTreeMap::new());
-    let mut all = SEEN.lock().unwrap();
+    let mut all = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
     let run_once = || {
         let folder = tempfile::tempdir().unwrap();
         let (status, seen) = run(&mut Command::new(program), folder.path(), "alone");
