@@ -97,7 +97,11 @@ impl Kind {
             return Kind::Lock;
         }
         if attributes.rep {
-            return if matches!(mnemonic, Mnemonic::Movsb | Mnemonic::Stosb) { Kind::RepeatBytes } else { Kind::Repeat };
+            return if matches!(mnemonic, Mnemonic::Movsb | Mnemonic::Stosb) {
+                Kind::RepeatBytes
+            } else {
+                Kind::Repeat
+            };
         }
         match attributes.category {
             Category::State if matches!(mnemonic, Mnemonic::Vzeroupper | Mnemonic::Vzeroall) => Kind::Free,

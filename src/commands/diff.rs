@@ -11,9 +11,7 @@ mod work;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use analyzer::flow::{
-    AnalysedFlow, BlockName, Comparison, FunctionName, InstructionKind, Moved, SourceLine, compare,
-};
+use analyzer::flow::{AnalysedFlow, BlockName, Comparison, FunctionName, InstructionKind, Moved, SourceLine, compare};
 use analyzer::mix::{Mix, Query, Taxonomies};
 use analyzer::uncertainty::{RowName, Rows, Side, change_error, width_of_many};
 use analyzer::{Analysis, Origin};

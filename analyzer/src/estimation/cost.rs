@@ -47,8 +47,11 @@ pub(super) fn costs(
 ) -> Vec<f64> {
     let windows = numbered(of_start.iter().copied());
     let functions = numbered(windows.keys().map(|(stratum, _)| *stratum));
-    let simulated: Vec<f64> =
-        starts.iter().zip(of_start).map(|(start, (stratum, _))| simulated.at((*stratum, strata.extent(start.module, start.at)))).collect();
+    let simulated: Vec<f64> = starts
+        .iter()
+        .zip(of_start)
+        .map(|(start, (stratum, _))| simulated.at((*stratum, strata.extent(start.module, start.at))))
+        .collect();
     // Shares of instructions, if the simulated costs were right.
     let shares: Vec<f64> = shares.iter().zip(&simulated).map(|(share, cost)| share / cost).collect();
     let mut time = vec![0.0; windows.len()];

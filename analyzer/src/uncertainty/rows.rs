@@ -313,7 +313,14 @@ mod tests {
             (row(number), (sum / slices as f64, Sampled { replicates, seen: design.slices }))
         });
         let all = (1.0, Sampled { replicates: Replicates::of(1.0), seen: design.slices });
-        Side::Sampled(Box::new(Rows { design, rows: rows.collect(), all: all.clone(), read: all, counted: None, blocks: BTreeMap::new() }))
+        Side::Sampled(Box::new(Rows {
+            design,
+            rows: rows.collect(),
+            all: all.clone(),
+            read: all,
+            counted: None,
+            blocks: BTreeMap::new(),
+        }))
     }
 
     /// In how many of 300 comparisons of the same a row of 400 is a finding.
@@ -353,7 +360,14 @@ mod tests {
             let whole = (1.0, Sampled { replicates: Replicates::of(1.0), seen: design(20, 0).slices });
             let rows = [(row(1), (0.0, Sampled::default()))].into();
             let design = design(20, observations);
-            Side::Sampled(Box::new(Rows { design, rows, all: whole.clone(), read: whole, counted: None, blocks: BTreeMap::new() }))
+            Side::Sampled(Box::new(Rows {
+                design,
+                rows,
+                all: whole.clone(),
+                read: whole,
+                counted: None,
+                blocks: BTreeMap::new(),
+            }))
         };
         let error = |sides: [&Side; 2], number| change_error(sides, [&[row(number)]; 2]).unwrap();
         let (few, many) = (seen(100), seen(10_000));
