@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, fstatfs, major, minor, open};
 
 use crate::sys::inode_generation;
-use crate::sys::process::{mappings, proc_path};
+use crate::sys::process::{Mapping, mappings, proc_path};
 
 /// Which file is mapped, as the kernel's record tells.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -42,10 +42,12 @@ impl Key {
     pub(super) fn open_of(&self, pid: u32) -> Option<File> {
         let process = proc_path(pid);
         let is_it = |path: &[u8]| path == self.path || path.strip_suffix(DELETED).unwrap_or(path) == self.name();
-        let map = mappings(pid)
-            .into_iter()
-            .find(|map| map.inode == self.inode && (map.device == self.device || is_it(&map.path)))?;
+        let is_its = |map: &Mapping| map.inode == self.inode && (map.device == self.device || is_it(&map.path));
+        let map = mappings(pid).into_iter().find(is_its)?;
         let mapped = open_regular(&process.join(format!("map_files/{:x}-{:x}", map.start, map.end)), |_, _| true);
+        // Meanwhile another file may have been mapped there. (The inode of `stat` would not do: that of overlayfs may be another one.)
+        let is_still = |now: &Mapping| (now.start, now.end) == (map.start, map.end) && is_its(now);
+        let mapped = mapped.filter(|_| mappings(pid).iter().any(is_still));
         // Only those who may do much are shown what is mapped.
         let named = || [process.join("exe"), self.path_of(pid)].iter().find_map(|path| self.open_if_it_is(path));
         mapped.filter(|file| self.is_of_generation(file)).or_else(named)

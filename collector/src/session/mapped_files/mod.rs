@@ -26,6 +26,7 @@ use formats::metadata::MappedFilesMetadata;
 use perf_event_open_sys::bindings as sys;
 
 use crate::session::build_id::id_of_file;
+use crate::session::last_thread::LastThreads;
 use crate::session::mapped_files::find::Key;
 use crate::session::mapped_files::folder::Folder;
 use crate::session::mapped_files::keeper::Keeper;
@@ -58,6 +59,7 @@ pub(crate) struct MappedFiles {
     elsewhere: HashMap<(Vec<u8>, Vec<u8>), Arc<Elsewhere>>,
     /// Those of them that wait for a sample, by process.
     wanted: HashMap<u32, Arc<WantedRanges>>,
+    last_threads: LastThreads,
     open: usize,
     keeper: Keeper,
     keeps: bool,
@@ -139,6 +141,7 @@ impl MappedFiles {
             files: HashMap::new(),
             elsewhere: HashMap::new(),
             wanted: HashMap::new(),
+            last_threads: LastThreads::default(),
             open: 0,
             keeper: Keeper::new(Folder::of_user()),
             keeps,
@@ -225,7 +228,7 @@ impl MappedFiles {
             },
         };
         let Ok(metadata) = file.metadata() else { return Mapped::Unidentified };
-        let Some(id) = id_of_file(&file) else { return Mapped::NoFile };
+        let Some(id) = recorded_id(&file) else { return Mapped::NoFile };
         let state = State::of(&metadata);
         if is_here {
             return Mapped::Here { id, state, by: pid };
@@ -273,16 +276,18 @@ impl MappedFiles {
         let range = start..start.checked_add(word(body, 16)?)?;
         let id = (record.misc() & MISC_BUILD_ID != 0).then(|| id_in(body)).flatten();
         let file = id.and_then(|id| self.elsewhere.get(&(path_in(body)?.to_vec(), id.to_vec())));
-        match (file.filter(|file| !file.is_kept()).cloned(), self.wanted.get_mut(&pid)) {
-            (None, None) => {}
+        let before = match (file.filter(|file| !file.is_kept()).cloned(), self.wanted.get_mut(&pid)) {
+            (None, None) => Vec::new(),
             (None, Some(ranges)) => Arc::make_mut(ranges).unmap(&range),
             (Some(file), Some(ranges)) => Arc::make_mut(ranges).map(range, file),
             (Some(file), None) => {
                 let mut ranges = WantedRanges::default();
                 ranges.map(range, file);
                 self.wanted.insert(pid, Arc::new(ranges));
+                Vec::new()
             }
-        }
+        };
+        self.close(before.into_iter());
         Some(())
     }
 
@@ -305,20 +310,26 @@ impl MappedFiles {
     /// pid, ppid, tid, ptid.
     fn exit(&mut self, body: &[u8]) -> Option<()> {
         let (pid, tid) = (word(body, 0)? as u32, word(body, 8)? as u32);
-        if pid == tid { self.forget(pid) } else { None }
+        let ends = self.wanted.contains_key(&pid) && self.last_threads.ends(pid, tid);
+        if ends { self.forget(pid) } else { None }
     }
 
     /// Closes what no process has any more.
     fn forget(&mut self, pid: u32) -> Option<()> {
         let ranges = self.wanted.remove(&pid)?;
         // Processes that were forked may have the same.
-        for file in Arc::try_unwrap(ranges).into_iter().flat_map(WantedRanges::into_files) {
-            // All files are known, and this one is mapped here for the last time.
+        self.close(Arc::try_unwrap(ranges).into_iter().flat_map(WantedRanges::into_files));
+        Some(())
+    }
+
+    /// Closes those of these files that are mapped nowhere else.
+    fn close(&mut self, files: impl Iterator<Item = Arc<Elsewhere>>) {
+        for file in files {
+            // All files are known, and this one was mapped here for the last time.
             if Arc::strong_count(&file) == 2 && file.take_file().is_some() {
                 self.open -= 1;
             }
         }
-        Some(())
     }
 
     fn sample(&mut self, record: &RecordBytes<'_>) -> Option<()> {
@@ -361,7 +372,7 @@ impl MappedFiles {
         };
         let all: Vec<_> = self.files.iter().filter_map(replaced).collect();
         for (key, id, state, pid) in all {
-            let is_it = |file: &File| id_of_file(file).as_ref() == Some(&id);
+            let is_it = |file: &File| recorded_id(file).as_ref() == Some(&id);
             // That its name or its rights changed is no matter. Written to in its place, it is another one for those who have it mapped, too.
             if key.open_here().is_some_and(|file| is_it(&file)) {
                 continue;
@@ -381,7 +392,7 @@ impl MappedFiles {
         let mut of_path: HashMap<&[u8], usize> = HashMap::new();
         self.files.keys().for_each(|key| *of_path.entry(&key.path).or_default() += 1);
         let alone = served.filter(|key| of_path.get(key.path.as_slice()) == Some(&1));
-        alone.filter_map(|key| Some((key.path.clone(), id_of_file(&key.open_here()?)?))).collect()
+        alone.filter_map(|key| Some((key.path.clone(), recorded_id(&key.open_here()?)?))).collect()
     }
 
     /// What is known now. `is_last`: no file comes after this one, so all copies are to be made.
@@ -407,6 +418,13 @@ impl MappedFiles {
         });
         (metadata, failure)
     }
+}
+
+/// The id of an ELF file, as a record of a mapping has it: `mold --build-id=sha256` makes 32 bytes.
+fn recorded_id(file: &File) -> Option<Vec<u8>> {
+    let mut id = id_of_file(file)?;
+    id.truncate(MOST_ID);
+    Some(id)
 }
 
 /// What is at a path now.
@@ -587,6 +605,25 @@ mod tests {
         assert_eq!(id(), of(Path::new("/bin/true")));
         std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
         assert_eq!(id(), of(Path::new("/bin/true")));
+    }
+
+    #[test]
+    fn what_is_mapped_over_is_closed() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("program");
+        let (mut child, code) = sleeping(&program);
+        std::fs::remove_file(&program).unwrap();
+        let mut files = files(&folder.path().join("kept"));
+        let mut record = record_of(child.id(), &code);
+        files.identify(&mut record);
+        see(&mut files, &record);
+        see(&mut files, &record);
+        assert_eq!(files.open, 1, "the same again");
+        let other = Mapping { path: b"//anon".to_vec(), inode: 0, ..code };
+        see(&mut files, &record_of(child.id(), &other));
+        assert_eq!(files.open, 0);
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 
     #[test]
