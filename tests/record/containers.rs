@@ -175,6 +175,24 @@ fn a_program_that_was_deleted_or_replaced() {
     }
 }
 
+/// As a linker or `cat` does it: the same inode has other bytes.
+#[test]
+fn a_program_that_was_written_in_its_place() {
+    let Some(place) = Place::to_record() else { return };
+    for id in [WITH_ID, WITHOUT_ID] {
+        let (Some(first), Some(second)) = (spins_in(&place, "first", id), spins_in(&place, "second", id)) else {
+            return;
+        };
+        fs::copy(first, place.path("program")).unwrap();
+        fs::copy(second, place.path("new")).unwrap();
+        // The first is nowhere any more.
+        record(&place, &["--", "sh", "-c", "./program 1; sleep 0.5; cat new > program; ./program 1"]);
+        let mut all = hot(&place);
+        all.sort();
+        assert_eq!(all, ["[unreadable]", "second"], "{id}");
+    }
+}
+
 #[test]
 fn a_program_that_was_made_in_memory() {
     let Some(place) = Place::to_record() else { return };

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use formats::cgroup_mark::CgroupMark;
 use perf_event_open_sys::bindings as sys;
 
+use crate::session::last_thread::LastThreads;
 use crate::session::record_layout::{RecordBytes, RecordLayout, word};
 use crate::sys::process::{contents, proc_path};
 
@@ -16,6 +17,7 @@ const MISC_EXEC: u16 = 1 << 13;
 pub(crate) struct Cgroups {
     layout: RecordLayout,
     of: HashMap<u32, String>,
+    last_threads: LastThreads,
     new: Vec<CgroupMark>,
 }
 
@@ -74,7 +76,8 @@ impl Cgroups {
     /// pid, ppid, tid, ptid.
     fn exit(&mut self, body: &[u8]) -> Option<()> {
         let ((pid, _), (tid, _)) = (halves(word(body, 0)?), halves(word(body, 8)?));
-        if pid == tid { self.of.remove(&pid).map(drop) } else { None }
+        let ends = self.of.contains_key(&pid) && self.last_threads.ends(pid, tid);
+        if ends { self.of.remove(&pid).map(drop) } else { None }
     }
 }
 

@@ -4,12 +4,12 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, fstatfs, major, minor, open};
 
 use crate::sys::inode_generation;
-use crate::sys::process::{mappings, proc_path};
+use crate::sys::process::{Mapping, mappings, proc_path};
 
 /// Which file is mapped, as the kernel's record tells.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -42,15 +42,20 @@ impl Key {
     pub(super) fn open_of(&self, pid: u32) -> Option<File> {
         let process = proc_path(pid);
         let is_it = |path: &[u8]| path == self.path || path.strip_suffix(DELETED).unwrap_or(path) == self.name();
-        let map = mappings(pid)
-            .into_iter()
-            .find(|map| map.inode == self.inode && (map.device == self.device || is_it(&map.path)))?;
+        let is_its = |map: &Mapping| map.inode == self.inode && (map.device == self.device || is_it(&map.path));
+        let map = mappings(pid).into_iter().find(is_its)?;
         let mapped = open_regular(&process.join(format!("map_files/{:x}-{:x}", map.start, map.end)), |_, _| true);
+        // Meanwhile another file may have been mapped there. (The inode of `stat` would not do: that of overlayfs may be another one.)
+        let is_still = |now: &Mapping| (now.start, now.end) == (map.start, map.end) && is_its(now);
+        let mapped = mapped.filter(|_| mappings(pid).iter().any(is_still));
         // Only those who may do much are shown what is mapped.
-        let inside =
-            |name: &[u8]| process.join("root").join(OsStr::from_bytes(name.strip_prefix(b"/").unwrap_or(name)));
-        let named = || [process.join("exe"), inside(&self.path)].iter().find_map(|path| self.open_if_it_is(path));
+        let named = || [process.join("exe"), self.path_of(pid)].iter().find_map(|path| self.open_if_it_is(path));
         mapped.filter(|file| self.is_of_generation(file)).or_else(named)
+    }
+
+    /// The path, in the root of a process.
+    pub(super) fn path_of(&self, pid: u32) -> PathBuf {
+        proc_path(pid).join("root").join(OsStr::from_bytes(self.path.strip_prefix(b"/").unwrap_or(&self.path)))
     }
 
     /// The file at a path, if it is this one.
@@ -69,7 +74,8 @@ impl Key {
     }
 }
 
-/// The file at a path. What else may be there is not opened: that would wait, or do something.
+/// The file at a path. What else may be there is not opened: that would wait, or do something. Nor is a file on which a process has a lease
+/// that this would break, for the kernel gives it 45 seconds to let go.
 fn open_regular(path: &Path, is_it: impl Fn(&OwnedFd, &Stat) -> bool) -> Option<File> {
     let there = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
     let stat = fstat(&there).ok()?;
@@ -77,5 +83,6 @@ fn open_regular(path: &Path, is_it: impl Fn(&OwnedFd, &Stat) -> bool) -> Option<
     if !is_regular || !is_it(&there, &stat) {
         return None;
     }
-    File::open(format!("/proc/self/fd/{}", there.as_raw_fd())).ok()
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    Some(open(format!("/proc/self/fd/{}", there.as_raw_fd()), flags, Mode::empty()).ok()?.into())
 }

@@ -61,22 +61,28 @@ impl Keeper {
     /// Keeps a file, some time before [`Self::finish`] returns. The error: why not.
     pub(super) fn keep(&mut self, name: &[u8], id: &[u8], file: Option<File>) {
         let fail = |why: &str| self.kept.lock().unwrap_or_else(PoisonError::into_inner).fail(name, why);
-        let Some(folder) = &self.folder else { return fail("HOME does not say where to keep it") };
+        let Some(folder) = &self.folder else {
+            return fail(
+                "HOME does not say where to keep it, or is a folder of another user, or one that others can write",
+            );
+        };
         let Some(file) = file else { return fail("it was gone, or may not be read") };
         if self.thread.is_none() {
             let (sender, wanted) = channel::<Wanted>();
             let (folder, kept) = (folder.clone(), self.kept.clone());
             let copy_all = move || {
+                let mut room = MOST_BYTES;
                 for Wanted { name, id, mut file } in wanted {
-                    let before = kept.lock().unwrap_or_else(PoisonError::into_inner).bytes;
-                    let copied = folder.put(&name, &id, &mut file, MOST_BYTES.saturating_sub(before));
+                    let copied = folder.put(&name, &id, &mut file, &mut room);
                     let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
                     match copied {
                         Ok(bytes) => {
                             kept.files += 1;
                             kept.bytes += bytes;
                         }
-                        Err(error) if error.kind() == io::ErrorKind::QuotaExceeded => {
+                        Err(error)
+                            if matches!(error.kind(), io::ErrorKind::QuotaExceeded | io::ErrorKind::InvalidData) =>
+                        {
                             kept.fail(&name, &error.to_string());
                         }
                         Err(error) => kept.fail(&name, &format!("{}: {}", folder.path().display(), plain(&error))),

@@ -19,12 +19,14 @@ use std::ffi::OsStr;
 use std::fs::{File, Metadata};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use formats::metadata::MappedFilesMetadata;
 use perf_event_open_sys::bindings as sys;
 
 use crate::session::build_id::id_of_file;
+use crate::session::last_thread::LastThreads;
 use crate::session::mapped_files::find::Key;
 use crate::session::mapped_files::folder::Folder;
 use crate::session::mapped_files::keeper::Keeper;
@@ -57,6 +59,7 @@ pub(crate) struct MappedFiles {
     elsewhere: HashMap<(Vec<u8>, Vec<u8>), Arc<Elsewhere>>,
     /// Those of them that wait for a sample, by process.
     wanted: HashMap<u32, Arc<WantedRanges>>,
+    last_threads: LastThreads,
     open: usize,
     keeper: Keeper,
     keeps: bool,
@@ -67,7 +70,7 @@ enum Mapped {
     /// It is at its path.
     Here { id: Vec<u8>, state: State, by: u32 },
     /// Only processes have it.
-    Elsewhere { id: Vec<u8> },
+    Elsewhere { id: Vec<u8>, state: State },
     /// Nobody could say what it is.
     Unidentified,
     /// A process serves it, whom it could take for ever to ask: that waits until the end.
@@ -82,6 +85,8 @@ struct State {
     file: (u64, u64),
     size: u64,
     modified: (i64, i64),
+    /// Who writes to a file can set when it was modified, and not this.
+    changed: (i64, i64),
 }
 
 /// A file that is not at its path for the recorder.
@@ -97,7 +102,13 @@ struct Elsewhere {
 impl State {
     fn of(metadata: &Metadata) -> Self {
         let modified = (metadata.mtime(), metadata.mtime_nsec());
-        Self { file: (metadata.dev(), metadata.ino()), size: metadata.size(), modified }
+        let changed = (metadata.ctime(), metadata.ctime_nsec());
+        Self { file: (metadata.dev(), metadata.ino()), size: metadata.size(), modified, changed }
+    }
+
+    /// Whether the same file was, as far as is known, written to: not where another one has its place, or none.
+    fn was_written(&self, now: Option<Self>) -> bool {
+        now.is_some_and(|now| now.file == self.file && now != *self)
     }
 }
 
@@ -108,6 +119,12 @@ impl Elsewhere {
 
     fn is_open(&self) -> bool {
         self.file.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    /// Of the file that is open.
+    fn state(&self) -> Option<State> {
+        let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        Some(State::of(&file.as_ref()?.metadata().ok()?))
     }
 
     fn take_file(&self) -> Option<File> {
@@ -124,6 +141,7 @@ impl MappedFiles {
             files: HashMap::new(),
             elsewhere: HashMap::new(),
             wanted: HashMap::new(),
+            last_threads: LastThreads::default(),
             open: 0,
             keeper: Keeper::new(Folder::of_user()),
             keeps,
@@ -157,12 +175,13 @@ impl MappedFiles {
     /// The id of a file that a process has just mapped.
     fn id(&mut self, pid: u32, key: Key) -> Option<Vec<u8>> {
         let is_full = self.files.len() >= MOST_FILES;
+        let was_written = self.was_written(pid, &key);
         match self.files.get_mut(&key) {
-            Some(Mapped::Here { id, by, .. }) => {
+            Some(Mapped::Here { id, by, .. }) if !was_written => {
                 *by = pid;
                 return Some(id.clone());
             }
-            Some(Mapped::Elsewhere { id }) => {
+            Some(Mapped::Elsewhere { id, .. }) if !was_written => {
                 let id = id.clone();
                 let file = self.elsewhere.get(&(key.path.clone(), id.clone())).cloned();
                 if let Some(file) = file.filter(|file| self.keeps && !file.is_kept() && !file.is_open()) {
@@ -172,16 +191,29 @@ impl MappedFiles {
             }
             Some(Mapped::NoFile | Mapped::Served) => return None,
             None if is_full => return None,
-            // Another process may live longer.
-            Some(Mapped::Unidentified) | None => {}
+            // Another process may live longer; written to in its place, a file is another one.
+            Some(Mapped::Unidentified | Mapped::Here { .. } | Mapped::Elsewhere { .. }) | None => {}
         }
         let mapped = self.look_at(pid, &key);
         let id = match &mapped {
-            Mapped::Here { id, .. } | Mapped::Elsewhere { id } => Some(id.clone()),
+            Mapped::Here { id, .. } | Mapped::Elsewhere { id, .. } => Some(id.clone()),
             Mapped::Unidentified | Mapped::Served | Mapped::NoFile => None,
         };
         self.files.insert(key, mapped);
         id
+    }
+
+    /// Whether a file that has an id was written to since.
+    fn was_written(&self, pid: u32, key: &Key) -> bool {
+        match self.files.get(key) {
+            Some(Mapped::Here { state, .. }) => state.was_written(state_at(Path::new(OsStr::from_bytes(&key.path)))),
+            Some(Mapped::Elsewhere { id, state }) => {
+                let known = self.elsewhere.get(&(key.path.clone(), id.clone()));
+                let now = known.and_then(|file| file.state());
+                state.was_written(now.or_else(|| state_at(&key.path_of(pid))))
+            }
+            _ => false,
+        }
     }
 
     fn look_at(&mut self, pid: u32, key: &Key) -> Mapped {
@@ -196,12 +228,13 @@ impl MappedFiles {
             },
         };
         let Ok(metadata) = file.metadata() else { return Mapped::Unidentified };
-        let Some(id) = id_of_file(&file) else { return Mapped::NoFile };
+        let Some(id) = recorded_id(&file) else { return Mapped::NoFile };
+        let state = State::of(&metadata);
         if is_here {
-            return Mapped::Here { id, state: State::of(&metadata), by: pid };
+            return Mapped::Here { id, state, by: pid };
         }
         self.add_elsewhere(key, &id, Some(file));
-        Mapped::Elsewhere { id }
+        Mapped::Elsewhere { id, state }
     }
 
     fn add_elsewhere(&mut self, key: &Key, id: &[u8], file: Option<File>) -> Arc<Elsewhere> {
@@ -243,16 +276,18 @@ impl MappedFiles {
         let range = start..start.checked_add(word(body, 16)?)?;
         let id = (record.misc() & MISC_BUILD_ID != 0).then(|| id_in(body)).flatten();
         let file = id.and_then(|id| self.elsewhere.get(&(path_in(body)?.to_vec(), id.to_vec())));
-        match (file.filter(|file| !file.is_kept()).cloned(), self.wanted.get_mut(&pid)) {
-            (None, None) => {}
+        let before = match (file.filter(|file| !file.is_kept()).cloned(), self.wanted.get_mut(&pid)) {
+            (None, None) => Vec::new(),
             (None, Some(ranges)) => Arc::make_mut(ranges).unmap(&range),
             (Some(file), Some(ranges)) => Arc::make_mut(ranges).map(range, file),
             (Some(file), None) => {
                 let mut ranges = WantedRanges::default();
                 ranges.map(range, file);
                 self.wanted.insert(pid, Arc::new(ranges));
+                Vec::new()
             }
-        }
+        };
+        self.close(before.into_iter());
         Some(())
     }
 
@@ -275,20 +310,26 @@ impl MappedFiles {
     /// pid, ppid, tid, ptid.
     fn exit(&mut self, body: &[u8]) -> Option<()> {
         let (pid, tid) = (word(body, 0)? as u32, word(body, 8)? as u32);
-        if pid == tid { self.forget(pid) } else { None }
+        let ends = self.wanted.contains_key(&pid) && self.last_threads.ends(pid, tid);
+        if ends { self.forget(pid) } else { None }
     }
 
     /// Closes what no process has any more.
     fn forget(&mut self, pid: u32) -> Option<()> {
         let ranges = self.wanted.remove(&pid)?;
         // Processes that were forked may have the same.
-        for file in Arc::try_unwrap(ranges).into_iter().flat_map(WantedRanges::into_files) {
-            // All files are known, and this one is mapped here for the last time.
+        self.close(Arc::try_unwrap(ranges).into_iter().flat_map(WantedRanges::into_files));
+        Some(())
+    }
+
+    /// Closes those of these files that are mapped nowhere else.
+    fn close(&mut self, files: impl Iterator<Item = Arc<Elsewhere>>) {
+        for file in files {
+            // All files are known, and this one was mapped here for the last time.
             if Arc::strong_count(&file) == 2 && file.take_file().is_some() {
                 self.open -= 1;
             }
         }
-        Some(())
     }
 
     fn sample(&mut self, record: &RecordBytes<'_>) -> Option<()> {
@@ -325,21 +366,22 @@ impl MappedFiles {
     /// Keeps files that were at their paths and are not any more, as far as a process lives that has them.
     fn keep_replaced(&mut self) {
         let replaced = |(key, mapped): (&Key, &Mapped)| match mapped {
-            Mapped::Here { id, state, by } => {
-                let now = std::fs::metadata(OsStr::from_bytes(&key.path));
-                let is_there = now.is_ok_and(|now| State::of(&now) == *state);
-                (!is_there).then(|| (key.clone(), id.clone(), *by))
-            }
+            Mapped::Here { id, state, by } => (state_at(Path::new(OsStr::from_bytes(&key.path))) != Some(*state))
+                .then(|| (key.clone(), id.clone(), *state, *by)),
             _ => None,
         };
-        let all: Vec<(Key, Vec<u8>, u32)> = self.files.iter().filter_map(replaced).collect();
-        for (key, id, pid) in all {
-            // Written to in its place, it is another one for those who have it mapped, too.
-            let file = key.open_of(pid).filter(|file| id_of_file(file).as_ref() == Some(&id));
+        let all: Vec<_> = self.files.iter().filter_map(replaced).collect();
+        for (key, id, state, pid) in all {
+            let is_it = |file: &File| recorded_id(file).as_ref() == Some(&id);
+            // That its name or its rights changed is no matter. Written to in its place, it is another one for those who have it mapped, too.
+            if key.open_here().is_some_and(|file| is_it(&file)) {
+                continue;
+            }
+            let file = key.open_of(pid).filter(is_it);
             if file.is_some() {
                 let file = self.add_elsewhere(&key, &id, file);
                 self.keep(&file, pid);
-                self.files.insert(key, Mapped::Elsewhere { id });
+                self.files.insert(key, Mapped::Elsewhere { id, state });
             }
         }
     }
@@ -350,7 +392,7 @@ impl MappedFiles {
         let mut of_path: HashMap<&[u8], usize> = HashMap::new();
         self.files.keys().for_each(|key| *of_path.entry(&key.path).or_default() += 1);
         let alone = served.filter(|key| of_path.get(key.path.as_slice()) == Some(&1));
-        alone.filter_map(|key| Some((key.path.clone(), id_of_file(&key.open_here()?)?))).collect()
+        alone.filter_map(|key| Some((key.path.clone(), recorded_id(&key.open_here()?)?))).collect()
     }
 
     /// What is known now. `is_last`: no file comes after this one, so all copies are to be made.
@@ -376,6 +418,18 @@ impl MappedFiles {
         });
         (metadata, failure)
     }
+}
+
+/// The id of an ELF file, as a record of a mapping has it: `mold --build-id=sha256` makes 32 bytes.
+fn recorded_id(file: &File) -> Option<Vec<u8>> {
+    let mut id = id_of_file(file)?;
+    id.truncate(MOST_ID);
+    Some(id)
+}
+
+/// What is at a path now.
+fn state_at(path: &Path) -> Option<State> {
+    Some(State::of(&std::fs::metadata(path).ok()?))
 }
 
 /// pid, tid, start, length, pgoff, maj, min, ino, generation, prot, flags, path: of a mapping of code, whose file it is.
@@ -413,7 +467,6 @@ fn put_id(record: &mut [u8], misc: u16, id: &[u8]) {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
     use std::process::{Child, Command};
 
     use perfdata::{AttrFlags, EventAttr, EventDescription, SampleFormat, SampleId, Writer};
@@ -531,6 +584,46 @@ mod tests {
         child.kill().unwrap();
         child.wait().unwrap();
         assert_eq!(files.conclude(true).0.kept, Some(0));
+    }
+
+    #[test]
+    fn a_file_that_is_written_in_its_place_is_another_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("program");
+        let (mut child, code) = sleeping(&program);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let mut files = files(&folder.path().join("kept"));
+        let mut id = || {
+            let mut record = record_of(child.id(), &code);
+            files.identify(&mut record);
+            id_of(&record)
+        };
+        let of = |path: &Path| id_of_file(&File::open(path).unwrap());
+        assert_eq!(id(), of(&program));
+        std::fs::write(&program, std::fs::read("/bin/true").unwrap()).unwrap();
+        assert_eq!(id(), of(Path::new("/bin/true")));
+        std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+        assert_eq!(id(), of(Path::new("/bin/true")));
+    }
+
+    #[test]
+    fn what_is_mapped_over_is_closed() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("program");
+        let (mut child, code) = sleeping(&program);
+        std::fs::remove_file(&program).unwrap();
+        let mut files = files(&folder.path().join("kept"));
+        let mut record = record_of(child.id(), &code);
+        files.identify(&mut record);
+        see(&mut files, &record);
+        see(&mut files, &record);
+        assert_eq!(files.open, 1, "the same again");
+        let other = Mapping { path: b"//anon".to_vec(), inode: 0, ..code };
+        see(&mut files, &record_of(child.id(), &other));
+        assert_eq!(files.open, 0);
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 
     #[test]

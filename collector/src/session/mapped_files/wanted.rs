@@ -11,19 +11,22 @@ use crate::session::mapped_files::Elsewhere;
 pub(super) struct WantedRanges(BTreeMap<u64, (u64, Arc<Elsewhere>)>);
 
 impl WantedRanges {
-    /// A file is mapped there now, in place of what was there.
-    pub(super) fn map(&mut self, range: Range<u64>, file: Arc<Elsewhere>) {
-        self.unmap(&range);
+    /// A file is mapped there now, in place of what was there, which is returned.
+    pub(super) fn map(&mut self, range: Range<u64>, file: Arc<Elsewhere>) -> Vec<Arc<Elsewhere>> {
+        let before = self.unmap(&range);
         self.0.insert(range.start, (range.end, file));
+        before
     }
 
-    /// Something else is mapped there now.
-    pub(super) fn unmap(&mut self, range: &Range<u64>) {
+    /// Something else is mapped there now. Returns what was there.
+    pub(super) fn unmap(&mut self, range: &Range<u64>) -> Vec<Arc<Elsewhere>> {
+        let mut before = Vec::new();
         while let Some((&start, (end, _))) = self.0.range(..range.end).next_back()
             && *end > range.start
         {
-            self.0.remove(&start);
+            before.extend(self.0.remove(&start).map(|(_, file)| file));
         }
+        before
     }
 
     /// Files at whose addresses some of these words are.
