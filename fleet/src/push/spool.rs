@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::Context;
 
-use crate::places::is_recording;
+use crate::places::{id_in, is_recording};
 
 /// A file that says nowhere that it is whole is taken for whole when it did not change for so long.
 const QUIET: Duration = Duration::from_secs(120);
@@ -48,7 +48,7 @@ impl Found {
         match state_of(&path) {
             Ok(State::Finished) => self.files.push(path),
             // What a recorder that was killed has left is called so by the next one.
-            Ok(State::Unfinished) if name.ends_with(".cut.data") => self.files.push(path),
+            Ok(State::Unfinished) if is_cut(&name) => self.files.push(path),
             Ok(State::Unfinished) => self.notes.push(format!(
                 "{name} is being written or copied, or who did so was killed: it stays here"
             )),
@@ -62,6 +62,12 @@ impl Found {
             Err(error) => self.errors.push(format!("not sent: {name}: {error}")),
         }
     }
+}
+
+/// Whether a name is that of a recording that was cut off, sent already or not.
+fn is_cut(name: &str) -> bool {
+    let plain = id_in(name).and_then(|id| name.strip_suffix(&format!(".{id}.data")));
+    plain.or(name.strip_suffix(".data")).is_some_and(|plain| plain.ends_with(".cut"))
 }
 
 /// Whether a recorder is done with a file.
