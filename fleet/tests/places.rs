@@ -145,7 +145,7 @@ fn who_may_not_read_a_recording_may_not_read_its_copy() {
     setup.said(&["push", &spool, &place]);
     let mode = |name: &String| fs::metadata(format!("{place}/{name}")).unwrap().permissions().mode() & 0o777;
     let modes: Vec<u32> = names(&place).iter().map(mode).collect();
-    assert!(modes[0] == 0o600 && modes.len() == 2, "{modes:o?}");
+    assert!(modes[0] == 0o600 && modes.len() == 2, "{modes:?}");
 }
 
 #[test]
