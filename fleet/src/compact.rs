@@ -7,9 +7,11 @@ use anyhow::bail;
 use chrono::{NaiveDate, Utc};
 
 use crate::engine::{Engine, MOST_MEMORY, check};
+use crate::output::say;
 use crate::rewrite::{Group, rewrite};
 use crate::rows::{flags, texts};
 use crate::store::{Batch, Store};
+use crate::tables::Table;
 
 /// Put the files of each day together, and old recordings
 ///
@@ -67,7 +69,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
             Ok(false) => {}
             Err(error) => {
                 failed += 1;
-                eprintln!("hbbp-fleet: day={day} stays as it is: {error:#}");
+                say(&format!("day={day} stays as it is: {error:#}"));
             }
         }
     }
@@ -87,7 +89,7 @@ async fn compacted(
     by: Option<By>,
     memory: usize,
 ) -> anyhow::Result<bool> {
-    check(store, batches)?;
+    check(store, batches, &Table::ALL)?;
     let engine = Engine::of_batches(store, store.read(), batches.to_vec(), memory)?;
     let groups = groups(&engine, by).await?;
     if batches.len() < 2 && groups.iter().all(|(part, group)| group.part == *part) {
@@ -169,7 +171,6 @@ mod tests {
 
     use super::*;
     use crate::rows::{Labels, counts, day_number, flow_of, modules_of};
-    use crate::tables::Table;
     use crate::writer::write_batch;
 
     const DAY: NaiveDate = NaiveDate::from_ymd_opt(2025, 1, 1).unwrap();

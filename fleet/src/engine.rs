@@ -37,7 +37,7 @@ impl Engine {
     pub async fn of(store: &Store) -> anyhow::Result<Self> {
         let reading = store.read();
         let batches = store.batches()?;
-        check(store, &batches)?;
+        check(store, &batches, &Table::ALL)?;
         Self::of_batches(store, reading, batches, MOST_MEMORY)
     }
 
@@ -102,11 +102,17 @@ impl Engine {
     /// The recordings that are there, by what names their content.
     ///
     /// # Errors
-    /// A file of the store cannot be read.
+    /// A file of the store cannot be read, or a recording is there twice.
     pub async fn ids(&self) -> anyhow::Result<HashSet<String>> {
         let mut ids = HashSet::new();
         for rows in self.rows("SELECT id FROM recordings").await? {
-            ids.extend(texts(&rows, "id")?.iter().flatten().map(str::to_owned));
+            for id in texts(&rows, "id")?.iter().flatten() {
+                if !ids.insert(id.to_owned()) {
+                    bail!(
+                        "the recording {id} is in the store twice: take it out with `hbbp-fleet remove --id {id}`, and put it in again"
+                    );
+                }
+            }
         }
         Ok(ids)
     }
@@ -121,14 +127,15 @@ impl Engine {
     }
 }
 
-/// Refuses batches with files that are not what was written: a damaged one could be a wrong sum.
+/// Refuses batches with files of these tables that are not what was written: a damaged one could be a wrong sum.
 ///
 /// # Errors
 /// One is damaged, and named.
-pub fn check(store: &Store, batches: &[Batch]) -> anyhow::Result<()> {
+pub fn check(store: &Store, batches: &[Batch], tables: &[Table]) -> anyhow::Result<()> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(batches.len().max(1));
     std::thread::scope(|scope| {
-        let check_some = |first| batches.iter().skip(first).step_by(threads).try_for_each(|batch| store.check(batch));
+        let check_some =
+            |first| batches.iter().skip(first).step_by(threads).try_for_each(|batch| store.check(batch, tables));
         let others: Vec<_> = (1..threads).map(|first| scope.spawn(move || check_some(first))).collect();
         let mut checked = check_some(0);
         for other in others {

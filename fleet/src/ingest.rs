@@ -12,8 +12,10 @@ use anyhow::{anyhow, bail};
 use chrono::{DateTime, NaiveDate, Utc};
 use futures::{StreamExt, TryStreamExt};
 
-use crate::engine::{Engine, MOST_MEMORY};
+use crate::engine::{Engine, MOST_MEMORY, check};
+use crate::output::say;
 use crate::store::{Batch, Store};
+use crate::tables::Table;
 use crate::writer::write_batch;
 use incoming::{Incoming, Local};
 use recording::{Ingested, table_of};
@@ -128,7 +130,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
                 }
                 Err(error) if args.keep_going => {
                     skipped += 1;
-                    eprintln!("hbbp-fleet: left out: {error:#}");
+                    say(&format!("left out: {error:#}"));
                 }
                 Err(error) => {
                     read -= arriving.write().await?;
@@ -146,7 +148,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
         }
     }
     read -= arriving.write().await?;
-    notes.iter().for_each(|(note, of)| eprintln!("hbbp-fleet: {of} of {files} files: {note}"));
+    notes.iter().for_each(|(note, of)| say(&format!("{of} of {files} files: {note}")));
     let were_there = if arriving.twice > 0 { format!("; {} were there before", arriving.twice) } else { String::new() };
     let left_out = if skipped > 0 { format!("; {skipped} left out") } else { String::new() };
     eprintln!(
@@ -174,6 +176,8 @@ impl Known {
         let mut new = store.batches()?;
         new.retain(|batch| !self.batches.contains(batch));
         if !new.is_empty() {
+            // A damaged id would be that of no recording, and the recording would come in again.
+            check(store, &new, &[Table::Recordings])?;
             self.batches.extend(new.iter().cloned());
             self.ids.extend(Engine::of_batches(store, reading, new, MOST_MEMORY)?.ids().await?);
         }

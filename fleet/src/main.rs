@@ -114,7 +114,7 @@ async fn run() -> ExitCode {
         if is_closed_pipe(&error) {
             return ExitCode::SUCCESS;
         }
-        eprintln!("hbbp-fleet: {error:#}");
+        output::say(&format!("{error:#}"));
         ExitCode::FAILURE
     })
 }

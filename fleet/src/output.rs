@@ -1,4 +1,4 @@
-//! Where what was asked for goes: a file that is there as a whole or not at all, or standard output.
+//! Where what was asked for goes: a file that is there as a whole or not at all, or standard output; and what is said beside it.
 
 use std::fs::File;
 use std::io::Write;
@@ -7,6 +7,17 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 
 use crate::store::{Unfinished, folder_of};
+
+/// Says something on standard error. Names of files and texts of recordings may be in it.
+pub fn say(text: &str) {
+    eprintln!("hbbp-fleet: {}", printable(text));
+}
+
+/// A text with its control characters as Rust writes them; lines stay lines.
+pub fn printable(text: &str) -> String {
+    let of = |c: char| if c.is_control() && c != '\n' { c.escape_default().to_string() } else { c.to_string() };
+    text.chars().map(of).collect()
+}
 
 /// An output that has begun.
 pub enum Output {
@@ -56,5 +67,15 @@ impl Output {
             Self::Standard | Self::Device(_) => Ok(()),
             Self::File(unfinished, file) => unfinished.finish(file),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::printable;
+
+    #[test]
+    fn what_would_steer_a_terminal_is_shown() {
+        assert_eq!(printable("a\u{1b}[31mb\u{9b}\r\n\u{fc}"), "a\\u{1b}[31mb\\u{9b}\\r\n\u{fc}");
     }
 }

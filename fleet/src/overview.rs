@@ -152,6 +152,6 @@ async fn begun(store: &std::path::Path, selection: &Selection) -> anyhow::Result
             notes.push(format!("{parts} parts have samples alone, and no branches: they are not in it"));
         }
     }
-    notes.iter().for_each(|note| eprintln!("hbbp-fleet: {note}"));
+    notes.iter().for_each(|note| crate::output::say(note));
     Ok(engine)
 }

@@ -7,7 +7,9 @@ mod s3;
 mod s3 {
     /// There are none in this build.
     pub fn bucket(_: &str) -> anyhow::Result<std::sync::Arc<dyn object_store::ObjectStore>> {
-        anyhow::bail!("this hbbp-fleet was built without the feature s3")
+        anyhow::bail!(
+            "this hbbp-fleet was built without the feature s3: build it with `cargo build --release --features s3` in fleet/"
+        )
     }
 }
 
@@ -18,21 +20,28 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use futures::StreamExt;
 use futures::stream::BoxStream;
-use object_store::local::LocalFileSystem;
 use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
 
 /// How names of recordings end, and those of archives of them.
 pub const ENDINGS: [&str; 2] = [".data", ".tar.zst"];
 
-/// A folder or a bucket with recordings in it.
+/// Where recordings are.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub enum Place {
+    /// A folder, by its canonical path.
+    Folder(PathBuf),
+    /// A bucket, or what has a prefix in it.
+    Bucket(Bucket),
+}
+
+/// A bucket with recordings in it.
+#[derive(Clone, Debug)]
+pub struct Bucket {
     name: String,
     /// What is in it.
     pub objects: Arc<dyn ObjectStore>,
     prefix: Path,
-    folder: Option<Arc<LocalFileSystem>>,
 }
 
 impl Place {
@@ -42,13 +51,15 @@ impl Place {
     /// There is no such folder, or it is another kind of URL.
     pub fn open(word: &FilePath) -> anyhow::Result<Self> {
         let text = &*word.to_string_lossy();
+        let folder = |path: &FilePath| path.canonicalize().map(Place::Folder).with_context(|| text.to_owned());
         match text.split_once("://") {
-            None => Self::folder(word, text),
-            Some(("file", path)) => Self::folder(FilePath::new(path), text),
-            Some(("s3" | "s3a", bucket)) => Self::bucket(bucket, text),
+            _ if !is_url(word) => folder(word),
+            Some(("file", path)) => folder(FilePath::new(path)),
+            Some(("s3" | "s3a", bucket)) => Bucket::open(bucket, text).map(Place::Bucket),
             Some((scheme, _)) => {
                 bail!("{text}: {scheme}:// is not known, expected a folder or s3://BUCKET/PREFIX")
             }
+            None => folder(word),
         }
     }
 
@@ -56,21 +67,17 @@ impl Place {
     pub fn is_named_by(word: &FilePath) -> bool {
         is_url(word) || word.is_dir()
     }
+}
 
-    fn folder(path: &FilePath, name: &str) -> anyhow::Result<Self> {
-        let folder = Arc::new(LocalFileSystem::new_with_prefix(path).with_context(|| name.to_owned())?);
-        let name = name.trim_end_matches('/').to_owned();
-        Ok(Place { name, objects: folder.clone(), prefix: Path::default(), folder: Some(folder) })
-    }
-
-    fn bucket(bucket: &str, text: &str) -> anyhow::Result<Self> {
+impl Bucket {
+    fn open(bucket: &str, text: &str) -> anyhow::Result<Self> {
         let (bucket, prefix) = bucket.split_once('/').unwrap_or((bucket, ""));
         if bucket.is_empty() {
             bail!("{text}: expected s3://BUCKET/PREFIX");
         }
         let prefix = Path::parse(prefix.trim_matches('/')).with_context(|| text.to_owned())?;
         let objects = s3::bucket(bucket).with_context(|| text.to_owned())?;
-        Ok(Place { name: text.trim_end_matches('/').to_owned(), objects, prefix, folder: None })
+        Ok(Bucket { name: text.trim_end_matches('/').to_owned(), objects, prefix })
     }
 
     /// Where a file of that name is.
@@ -87,11 +94,6 @@ impl Place {
     pub fn name_of(&self, location: &Path) -> String {
         let below = location.as_ref().strip_prefix(self.prefix.as_ref()).unwrap_or(location.as_ref());
         format!("{}/{}", self.name, below.trim_start_matches('/'))
-    }
-
-    /// The file itself, where it is one of this machine.
-    pub fn file(&self, location: &Path) -> Option<PathBuf> {
-        self.folder.as_ref()?.path_to_filesystem(location).ok()
     }
 
     /// Copies a file of it.
@@ -112,8 +114,12 @@ pub fn is_url(word: &FilePath) -> bool {
     word.to_str().is_some_and(|text| text.contains("://"))
 }
 
-/// The name under which a recording is sent: its content is in it, so that it is there once, and is told without being read.
+/// The name under which a recording is sent: its content is in it, so that it is there once, and is told without being read. One that was sent
+/// before keeps its name.
 pub fn sent_name(file: &str, id: &str) -> String {
+    if id_in(file) == Some(id) {
+        return file.to_owned();
+    }
     let ending = ending_of(file).unwrap_or_default();
     format!("{}.{id}{ending}", &file[..file.len() - ending.len()])
 }
@@ -145,6 +151,7 @@ mod tests {
             let sent = sent_name(file, &id);
             assert!(is_recording(file) && is_recording(&sent) && sent.ends_with(ending_of(file).unwrap()), "{sent}");
             assert_eq!((id_in(&sent), id_in(file)), (Some(&*id), None));
+            assert_eq!(sent_name(&sent, &id), sent);
         }
         for other in [".web.data.partial", ".hidden.data", ".data", "web.json", ""] {
             assert!(!is_recording(other), "{other}");
@@ -160,7 +167,8 @@ mod tests {
         assert!(error("gopher://x").contains("gopher:// is not known"));
         assert!(error("/nonexistent").contains("/nonexistent"));
         if cfg!(feature = "s3") {
-            let bucket = Place::open(FilePath::new("s3://bucket/a/b/")).unwrap();
+            let place = Place::open(FilePath::new("s3://bucket/a/b/")).unwrap();
+            let Place::Bucket(bucket) = place else { panic!("{place:?}") };
             assert_eq!(bucket.location("file").as_ref(), "a/b/file");
             assert_eq!(bucket.name_of(&bucket.location("file")), "s3://bucket/a/b/file");
         } else {

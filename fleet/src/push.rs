@@ -1,15 +1,21 @@
 //! `hbbp-fleet push`: finished recordings go to where all are collected.
 
+mod spool;
+
 use std::fs::{self, File};
-use std::io::{ErrorKind, Read};
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use futures::{StreamExt, TryStreamExt};
+use futures::StreamExt;
 use object_store::{MultipartUpload, ObjectStoreExt, PutPayload};
 
 use crate::evidence::id_of;
-use crate::places::{Place, is_recording, is_url, sent_name};
+use crate::output::say;
+use crate::places::{Bucket, Place, is_url, sent_name};
+use crate::store::Unfinished;
+use spool::Found;
 
 /// Send finished recordings to a folder or an object store
 ///
@@ -39,6 +45,9 @@ const TOGETHER: usize = 4;
 const PIECE: u64 = 8 << 20;
 const MOST_PIECES: u64 = 9000;
 
+/// A bucket that failed so often in a row is not asked for the rest: each request is made again for a minute.
+const MOST_FAILURES: usize = 8;
+
 /// What became of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
@@ -50,81 +59,52 @@ enum Outcome {
     Gone,
 }
 
-/// Sends all that is finished.
+/// Sends all that is finished. What cannot be sent is named, and keeps nothing else from being sent.
 pub async fn run(args: &Args) -> anyhow::Result<()> {
-    let (files, notes) = finished_in(&args.folder)?;
-    notes.iter().for_each(|note| eprintln!("hbbp-fleet: {note}"));
+    let found = Found::in_folder(&args.folder)?;
+    found.notes.iter().chain(&found.errors).for_each(|note| say(note));
     if !is_url(&args.destination) {
         fs::create_dir_all(&args.destination).with_context(|| args.destination.display().to_string())?;
     }
     let place = Place::open(&args.destination)?;
-    let (mut sent, mut before) = (0, 0);
-    let all = files.len();
-    let mut outcomes = futures::stream::iter(files).map(|file| sent_once(&place, file)).buffered(TOGETHER);
-    let stopped = loop {
-        match outcomes.try_next().await {
-            Ok(Some(Outcome::Sent)) => sent += 1,
-            Ok(Some(Outcome::Before)) => before += 1,
-            Ok(Some(Outcome::Gone)) => {}
-            Ok(None) => break None,
-            Err(error) => break Some(error),
-        }
-    };
-    let there = if before > 0 { format!("; {before} were there before") } else { String::new() };
-    eprintln!("hbbp-fleet: {sent} of {all} recordings sent to {}{there}", args.destination.display());
-    match stopped {
-        Some(error) => Err(error.context("not all was sent: run it again to go on")),
-        None => Ok(()),
+    if let Place::Folder(folder) = &place
+        && fs::canonicalize(&args.folder).is_ok_and(|from| from == *folder)
+    {
+        bail!("{} is both the folder and the destination: name another destination", args.folder.display());
     }
-}
-
-/// The recordings in a folder that are finished, in the order of their names, and what is to be said of others.
-fn finished_in(folder: &Path) -> anyhow::Result<(Vec<PathBuf>, Vec<String>)> {
-    let context = || folder.display().to_string();
-    let (mut files, mut notes) = (Vec::new(), Vec::new());
-    for entry in fs::read_dir(folder).with_context(context)? {
-        let path = entry.with_context(context)?.path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        if !is_recording(&name) || !path.is_file() {
-            continue;
-        }
-        match state_of(&path) {
-            Ok(State::Finished) => files.push(path),
-            // What a recorder that was killed has left is called so by the next one.
-            Ok(State::Unfinished) if name.ends_with(".cut.data") => files.push(path),
-            Ok(State::Unfinished) => {
-                notes.push(format!("{} is being written, or its recorder was killed: it stays here", path.display()))
+    let (mut sent, mut before, mut failed, mut in_a_row) = (0, 0, found.errors.len(), 0);
+    let all = found.files.len() + failed;
+    let mut outcomes = futures::stream::iter(found.files).map(|file| sent_once(&place, file)).buffered(TOGETHER);
+    while let Some(outcome) = outcomes.next().await {
+        match outcome {
+            Ok(Outcome::Sent) => sent += 1,
+            Ok(Outcome::Before) => before += 1,
+            Ok(Outcome::Gone) => {}
+            Err(error) => {
+                failed += 1;
+                say(&format!("not sent: {error:#}"));
+                if error.chain().any(|cause| cause.is::<object_store::Error>()) {
+                    in_a_row += 1;
+                    if in_a_row == MOST_FAILURES {
+                        break;
+                    }
+                }
+                continue;
             }
-            Ok(State::Other) => notes.push(format!("{} is no recording: it stays here", path.display())),
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
-            Err(error) => return Err(error).with_context(|| path.display().to_string()),
         }
+        in_a_row = 0;
     }
-    files.sort();
-    notes.sort();
-    Ok((files, notes))
-}
-
-/// Whether a recorder is done with a file.
-enum State {
-    Finished,
-    Unfinished,
-    Other,
-}
-
-fn state_of(file: &Path) -> std::io::Result<State> {
-    let mut begin = Vec::new();
-    File::open(file)?.take(56).read_to_end(&mut begin)?;
-    let number = |at: usize| begin.get(at..at + 8).and_then(|bytes| bytes.try_into().ok()).map(u64::from_le_bytes);
-    Ok(match () {
-        () if begin.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) => State::Finished,
-        () if !begin.starts_with(b"PERFILE2") => State::Other,
-        // Of a pipe: nothing says that it is whole.
-        () if number(8) == Some(16) => State::Finished,
-        // The size of the data is written last.
-        () if number(48).is_none_or(|bytes| bytes == 0) => State::Unfinished,
-        () => State::Finished,
-    })
+    let there = if before > 0 { format!("; {before} were there before") } else { String::new() };
+    say(&format!("{sent} of {all} recordings sent to {}{there}", args.destination.display()));
+    match (failed, in_a_row) {
+        (0, _) => Ok(()),
+        (_, MOST_FAILURES) => {
+            bail!(
+                "not all was sent: run it again to go on ({MOST_FAILURES} failed one after the other; the rest was not tried)"
+            )
+        }
+        _ => bail!("not all was sent: run it again to go on ({failed} failed)"),
+    }
 }
 
 /// Sends a file if it is not there.
@@ -134,30 +114,60 @@ async fn sent_once(place: &Place, file: PathBuf) -> anyhow::Result<Outcome> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Outcome::Gone),
         opened => opened.with_context(context)?,
     };
-    let bytes = opened.metadata().with_context(context)?.len();
     let id = match id_of(&file) {
         Err(_) if !file.exists() => return Ok(Outcome::Gone),
         id => id?,
     };
-    let location = place.location(&sent_name(&file.file_name().unwrap_or_default().to_string_lossy(), &id));
-    match place.objects.head(&location).await {
+    let name = sent_name(&file.file_name().unwrap_or_default().to_string_lossy(), &id);
+    match place {
+        Place::Folder(folder) => to_folder(folder, &name, &opened, &id).with_context(context),
+        Place::Bucket(bucket) => to_bucket(bucket, &name, &opened, &id).await.with_context(context),
+    }
+}
+
+/// Copies a file, if none of its content is there. Who may read it may read the copy.
+fn to_folder(folder: &Path, name: &str, file: &File, id: &str) -> anyhow::Result<Outcome> {
+    let there = folder.join(name);
+    if there.is_file() && id_of(&there)? == id {
+        return Ok(Outcome::Before);
+    }
+    let mode = file.metadata()?.permissions().mode() & 0o777;
+    let copy = Unfinished::begin_as(folder, fs::Permissions::from_mode(mode))?;
+    let (mut out, mut hasher) = (copy.writer()?, blake3::Hasher::new());
+    loop {
+        let piece = piece_of(file, PIECE)?;
+        if piece.is_empty() {
+            break;
+        }
+        hasher.update(&piece);
+        out.write_all(&piece).with_context(|| there.display().to_string())?;
+    }
+    check(hasher.finalize(), id)?;
+    copy.finish(there)?;
+    Ok(Outcome::Sent)
+}
+
+/// Puts a file into a bucket, if none of its name and size is there.
+async fn to_bucket(bucket: &Bucket, name: &str, file: &File, id: &str) -> anyhow::Result<Outcome> {
+    let (bytes, location) = (file.metadata()?.len(), bucket.location(name));
+    match bucket.objects.head(&location).await {
         Ok(there) if there.size == bytes => return Ok(Outcome::Before),
         Ok(_) | Err(object_store::Error::NotFound { .. }) => {}
         // Who may only write is not told what is there.
         Err(object_store::Error::PermissionDenied { .. }) => {}
-        Err(error) => return Err(error).with_context(context),
+        Err(error) => return Err(error.into()),
     }
     if bytes <= PIECE {
-        let content = piece_of(&opened, PIECE + 1).with_context(context)?;
-        check(blake3::hash(&content), &id).with_context(context)?;
-        place.objects.put(&location, PutPayload::from(content)).await.with_context(context)?;
+        let content = piece_of(file, PIECE + 1)?;
+        check(blake3::hash(&content), id)?;
+        bucket.objects.put(&location, PutPayload::from(content)).await?;
     } else {
         let size = PIECE.max(bytes / MOST_PIECES);
-        let mut upload = place.objects.put_multipart(&location).await.with_context(context)?;
-        if let Err(error) = in_pieces(upload.as_mut(), &opened, size, &id).await {
+        let mut upload = bucket.objects.put_multipart(&location).await?;
+        if let Err(error) = in_pieces(upload.as_mut(), file, size, id).await {
             // What is not complete counts nowhere; if this fails, too, the store's own rules remove it.
             let _ = upload.abort().await;
-            return Err(error).with_context(context);
+            return Err(error);
         }
     }
     Ok(Outcome::Sent)

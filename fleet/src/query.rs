@@ -16,7 +16,7 @@ use datafusion::parquet::arrow::ArrowWriter;
 use futures::StreamExt;
 
 use crate::engine::Engine;
-use crate::output::Output;
+use crate::output::{Output, printable as printable_text};
 use crate::store::Store;
 
 /// Ask a store in SQL
@@ -148,14 +148,8 @@ async fn write(
 
 /// Texts with their control characters as Rust writes them; lines stay lines.
 fn printable(rows: &RecordBatch) -> anyhow::Result<RecordBatch> {
-    let escaped = |text: &str| -> String {
-        let of = |c: char| {
-            if c.is_control() && c != '\n' { c.escape_default().to_string() } else { c.to_string() }
-        };
-        text.chars().map(of).collect()
-    };
     let columns = rows.columns().iter().map(|column| match column.as_string_opt::<i32>() {
-        Some(texts) => Arc::new(texts.iter().map(|text| text.map(escaped)).collect::<StringArray>()) as _,
+        Some(texts) => Arc::new(texts.iter().map(|text| text.map(printable_text)).collect::<StringArray>()) as _,
         None => column.clone(),
     });
     Ok(RecordBatch::try_new(rows.schema(), columns.collect())?)

@@ -12,6 +12,7 @@ use crate::engine::{Engine, MOST_MEMORY, check, literal};
 use crate::rewrite::{Group, rewrite};
 use crate::rows::{column, flags, texts};
 use crate::store::{Batch, Store};
+use crate::tables::Table;
 
 /// Remove recordings from a store
 ///
@@ -87,7 +88,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     let writing = store.write()?;
     let engine = Engine::of(&store).await?;
     for id in &args.id {
-        let found = engine.rows(&format!("SELECT id FROM recordings WHERE id LIKE '{id}%'")).await?;
+        let found = engine.rows(&format!("SELECT DISTINCT id FROM recordings WHERE id LIKE '{id}%'")).await?;
         match found.iter().map(|rows| rows.num_rows()).sum() {
             0 => bail!("no recording has an id that begins with {id}"),
             1 => {}
@@ -126,7 +127,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
             continue;
         }
         let batches = batches.remove(&day).unwrap_or_default();
-        check(&store, &batches)?;
+        check(&store, &batches, &Table::ALL)?;
         let engine = Engine::of_batches(&store, store.read(), batches.clone(), MOST_MEMORY)?;
         let hosts = hosts(&engine).await?;
         let stays = |(part, (going, _)): (String, (usize, usize))| {

@@ -100,7 +100,7 @@ pub async fn diff(args: &DiffArgs) -> anyhow::Result<ExitCode> {
 async fn write(store: &Path, selection: &Selection, file: &Path) -> anyhow::Result<()> {
     let engine = Engine::of(&Store::open(store)?).await?;
     let (flow, notes) = sum(&engine, selection).await?;
-    notes.iter().for_each(|note| eprintln!("hbbp-fleet: {note}"));
+    notes.iter().for_each(|note| crate::output::say(note));
     let name = || file.display().to_string();
     let mut out = BufWriter::new(File::create(file).with_context(name)?);
     flow.write_json(&mut out).with_context(name)?;

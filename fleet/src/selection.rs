@@ -187,6 +187,8 @@ pub async fn sum(engine: &Engine, selection: &Selection) -> anyhow::Result<(Flow
 /// There is none, a part is wanted in part, or the store cannot be read.
 pub async fn selected(engine: &Engine, selection: &Selection, notes: &mut Vec<String>) -> anyhow::Result<Merge> {
     let condition = selection.of_recordings();
+    // A sum would have a recording twice that is there twice.
+    engine.ids().await?;
     check_counts(engine).await?;
     let (merge, [executions, relative]) = wholes(engine, &condition).await?;
     let recordings = executions + relative;

@@ -205,22 +205,24 @@ impl Store {
         Ok(self.footer_of(batch)?.file_metadata().num_rows() == 0)
     }
 
-    /// Refuses files that are not what was written. Older stores do not say what that was.
+    /// Refuses files of these tables that are not what was written. Older stores do not say what that was.
     ///
     /// # Errors
     /// One is damaged, and named.
-    pub fn check(&self, batch: &Batch) -> anyhow::Result<()> {
+    pub fn check(&self, batch: &Batch, tables: &[Table]) -> anyhow::Result<()> {
         let own = batch.name.get(2..).unwrap_or_default();
         if own.len() < HASH_IN_NAME {
             return Ok(());
         }
-        let hashes = self.note_of(batch, HASHES)?.unwrap_or_default();
+        // The table of recordings has the hashes of the others, and its name its own.
+        let hashes = if tables == [Table::Recordings] { None } else { self.note_of(batch, HASHES)? };
+        let hashes = hashes.unwrap_or_default();
         let of = |table: Table| {
             let begin = format!("{}=", table.name());
             let noted = hashes.split_whitespace().find_map(|noted| noted.strip_prefix(begin.as_str()));
             if table == Table::Recordings { own } else { noted.unwrap_or_default() }
         };
-        for table in Table::ALL.into_iter().rev() {
+        for &table in tables.iter().rev() {
             let path = self.file(batch, table);
             let (hash, expected) = (id_of(&path)?, of(table));
             if expected.len() < HASH_IN_NAME || !hash.starts_with(expected) {
@@ -333,9 +335,16 @@ impl Unfinished {
     /// The folder cannot be written.
     pub fn begin(folder: &Path) -> anyhow::Result<Self> {
         // Temporary files are for one user only; those of a store are for whom the folder is for.
-        let readable = fs::Permissions::from_mode(0o644);
+        Self::begin_as(folder, fs::Permissions::from_mode(0o644))
+    }
+
+    /// Begins a file that these may read.
+    ///
+    /// # Errors
+    /// The folder cannot be written.
+    pub fn begin_as(folder: &Path, permissions: fs::Permissions) -> anyhow::Result<Self> {
         let mut builder = tempfile::Builder::new();
-        let builder = builder.prefix(UNFINISHED).permissions(readable);
+        let builder = builder.prefix(UNFINISHED).permissions(permissions);
         let file = builder.tempfile_in(folder).with_context(|| folder.display().to_string())?;
         Ok(Unfinished { file })
     }

@@ -79,6 +79,20 @@ fn a_damaged_file_is_named() {
         fs::write(&path, good).unwrap();
     }
     assert_eq!(setup.slice("store", &[]), expected);
+    // What is in a damaged table of recordings is not known: nothing may come in that could be there.
+    for file in files.iter().filter(|file| file.ends_with(".recordings.parquet")) {
+        let path = Path::new(&store).join(file);
+        let good = fs::read(&path).unwrap();
+        for at in [10, good.len() / 3, good.len() / 2, good.len() - 40] {
+            let mut bytes = good.clone();
+            bytes[at] ^= 0x10;
+            fs::write(&path, bytes).unwrap();
+            let error = setup.error(&["ingest", &store, &setup.path("a"), "--time", "2025-01-01T00:00:00Z"]);
+            assert!(error.contains(file.as_str()) && error.contains("is damaged"), "{at} of {file}: {error}");
+        }
+        fs::write(&path, good).unwrap();
+    }
+    assert_eq!(setup.slice("store", &[]), expected);
     // What `compact` cannot trust stays.
     let more = setup.flow("more", "01", 1.0);
     setup.said(&["ingest", &store, &more, "--time", "2025-01-01T01:00:00Z"]);
@@ -91,6 +105,27 @@ fn a_damaged_file_is_named() {
     fs::write(&flow, bytes).unwrap();
     let error = setup.error(&["compact", &damaged]);
     assert!(error.contains("day=2025-01-01 stays as it is") && error.contains("is damaged"), "{error}");
+}
+
+/// As when a store came together from two that had a recording in common.
+#[test]
+fn a_recording_that_is_there_twice_is_named_and_can_be_taken_out() {
+    let setup = Setup::new();
+    let (store, other) = (setup.path("store"), setup.path("other"));
+    let [file, more] = [("a", 1.0), ("b", 2.0)].map(|(name, count)| setup.flow(name, "01", count));
+    for (store, day) in [(&store, "2025-01-01T00:00:00Z"), (&other, "2025-01-02T00:00:00Z")] {
+        setup.said(&["ingest", store, &file, "--time", day]);
+    }
+    copy(Path::new(&other), Path::new(&store));
+    let id = blake3::hash(&fs::read(&file).unwrap()).to_string();
+    for command in [&["ingest", &store, &more][..], &["slice", &store, "-o", "/dev/null"], &["top", &store]] {
+        let error = setup.error(command);
+        assert!(error.contains(&id) && error.contains("is in the store twice"), "{error}");
+    }
+    setup.said(&["remove", &store, "--id", &id]);
+    assert_eq!(setup.rows("store", "SELECT count(*) FROM recordings"), ["0"]);
+    setup.said(&["ingest", &store, &file, &more, "--time", "2025-01-01T00:00:00Z"]);
+    assert_eq!(setup.slice("store", &[]), setup.merged(&[&file, &more]));
 }
 
 fn ending(file: &str) -> &str {

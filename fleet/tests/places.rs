@@ -2,7 +2,11 @@
 
 mod support;
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
 use std::process::Command;
 
 use support::{Setup, hbbp};
@@ -42,7 +46,7 @@ fn what_is_sent_to_a_folder_is_there_once() {
     let (spool, place, store) = (spool(&setup), setup.path("place"), setup.path("store"));
     let said = setup.said(&["push", &spool, &place]);
     assert!(said.contains("5 of 5 recordings sent to"), "{said}");
-    assert!(said.contains("perf.data is being written, or its recorder was killed: it stays here"), "{said}");
+    assert!(said.contains("perf.data is being written or copied, or who did so was killed: it stays here"), "{said}");
     assert!(said.contains("other.data is no recording"), "{said}");
     let sent = names(&place);
     assert_eq!(sent.len(), 5, "{sent:?}");
@@ -50,12 +54,21 @@ fn what_is_sent_to_a_folder_is_there_once() {
         let content = blake3::hash(&fs::read(format!("{place}/{name}")).unwrap()).to_string();
         assert!(name.ends_with(&format!(".{content}.data")), "{name}");
     }
-    // What was cut off on its way is sent again, and nothing else.
-    let cut = format!("{place}/{}", sent[1]);
-    fs::write(&cut, b"PERFILE2").unwrap();
+    // What was cut off on its way or damaged there is sent again, and nothing else.
+    fs::write(format!("{place}/{}", sent[1]), b"PERFILE2").unwrap();
+    let damaged = format!("{place}/{}", sent[2]);
+    let mut bytes = fs::read(&damaged).unwrap();
+    bytes[5000] ^= 1;
+    fs::write(&damaged, bytes).unwrap();
     let said = setup.said(&["push", &spool, &place]);
-    assert!(said.contains("1 of 5 recordings sent to") && said.contains("4 were there before"), "{said}");
+    assert!(said.contains("2 of 5 recordings sent to") && said.contains("3 were there before"), "{said}");
     assert_eq!(names(&place), sent);
+    // From there they go on under the names that they have.
+    let next = setup.path("next");
+    assert!(setup.said(&["push", &place, &next]).contains("5 of 5 recordings sent to"));
+    assert_eq!(names(&next), sent);
+    let error = setup.error(&["push", &place, &format!("{place}/../place")]);
+    assert!(error.contains("both the folder and the destination") && names(&place) == sent, "{error}");
     let said = setup.said(&["ingest", &store, &place, "--keep-going", "--service", "web"]);
     // The one that its recorder left is named.
     assert!(said.contains("4 of 5 files put into") && said.contains(".cut.") && said.contains("1 left out"), "{said}");
@@ -69,6 +82,93 @@ fn what_is_sent_to_a_folder_is_there_once() {
     fs::write(&damaged, bytes).unwrap();
     let error = setup.error(&["ingest", &setup.path("other"), &damaged]);
     assert!(error.contains(&damaged) && error.contains("it has another content than its name says"), "{error}");
+}
+
+/// A recording that was written into a pipe: all that says so is its header.
+fn of_a_pipe() -> Vec<u8> {
+    [&b"PERFILE2"[..], &16_u64.to_le_bytes(), &[0; 64]].concat()
+}
+
+#[test]
+fn what_may_not_be_whole_stays() {
+    let setup = Setup::new();
+    let (spool, place) = (setup.path("spool"), setup.path("place"));
+    fs::create_dir(&spool).unwrap();
+    let put = |name: &str, bytes: &[u8]| fs::write(format!("{spool}/{name}"), bytes).unwrap();
+    let recording = fs::read(Fixture::bursts("threads").recording).unwrap();
+    // Half of it is there, all but the end of it, all of it.
+    for (name, bytes) in [("half", recording.len() / 2), ("most", recording.len() - 1), ("whole", recording.len())] {
+        put(&format!("{name}.data"), &recording[..bytes]);
+    }
+    put("pipe.data", &of_a_pipe());
+    let said = setup.said(&["push", &spool, &place]);
+    assert!(said.contains("1 of 1 recordings sent to") && names(&place)[0].starts_with("whole."), "{said}");
+    for name in ["half", "most"] {
+        assert!(said.contains(&format!("{name}.data is being written or copied")), "{said}");
+    }
+    assert!(said.contains("pipe.data is of a pipe") && said.contains("less than 120 seconds ago"), "{said}");
+    let pipe = fs::File::options().write(true).open(format!("{spool}/pipe.data")).unwrap();
+    pipe.set_modified(std::time::SystemTime::now() - std::time::Duration::from_secs(300)).unwrap();
+    let said = setup.said(&["push", &spool, &place]);
+    assert!(said.contains("1 of 2 recordings sent to") && said.contains("1 were there before"), "{said}");
+}
+
+#[test]
+fn what_cannot_be_sent_is_named_and_keeps_nothing_else() {
+    let setup = Setup::new();
+    let (spool, place) = (spool(&setup), setup.path("place"));
+    // It can be opened, and not read.
+    symlink("/proc/self/mem", format!("{spool}/bad\u{1b}[31m.data")).unwrap();
+    // Something is there where the first one should be.
+    let recording = fs::read(format!("{spool}/record.2026-11-20T12-00-00Z.data")).unwrap();
+    let taken = format!("{place}/record.2026-11-20T12-00-00Z.{}.data", blake3::hash(&recording));
+    fs::create_dir_all(format!("{taken}/x")).unwrap();
+    let error = setup.error(&["push", &spool, &place]);
+    assert!(error.contains("4 of 6 recordings sent to"), "{error}");
+    assert!(error.contains("not all was sent: run it again to go on (2 failed)"), "{error}");
+    assert!(error.contains("bad\\u{1b}[31m.data") && !error.contains('\u{1b}'), "{error:?}");
+    assert!(error.contains("record.2026-11-20T12-00-00Z.data: "), "{error}");
+    assert_eq!(names(&place).len(), 5);
+}
+
+#[test]
+fn who_may_not_read_a_recording_may_not_read_its_copy() {
+    let setup = Setup::new();
+    let (spool, place) = (setup.path("spool"), setup.path("place"));
+    fs::create_dir(&spool).unwrap();
+    let recording = fs::read(Fixture::bursts("threads").recording).unwrap();
+    for mode in [0o600, 0o644] {
+        let file = format!("{spool}/{mode:o}.data");
+        fs::write(&file, &recording).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+    }
+    setup.said(&["push", &spool, &place]);
+    let mode = |name: &String| fs::metadata(format!("{place}/{name}")).unwrap().permissions().mode() & 0o777;
+    let modes: Vec<u32> = names(&place).iter().map(mode).collect();
+    assert!(modes[0] == 0o600 && modes.len() == 2, "{modes:?}");
+}
+
+#[test]
+fn odd_names_in_a_folder_stop_nothing() {
+    let setup = Setup::new();
+    let (place, store) = (setup.path("place"), setup.path("store"));
+    fs::create_dir_all(format!("{place}/below")).unwrap();
+    let recording = fs::read(Fixture::bursts("threads").recording).unwrap();
+    let names: [&[u8]; 4] = [b"plain.data", b"a\x1b[31m.data", b"\xff\xfe.data", b"below/per cent %2F.data"];
+    for (number, name) in (0_u8..).zip(names) {
+        let path = Path::new(&place).join(OsStr::from_bytes(name));
+        fs::write(path, [&recording[..], &[number]].concat()).unwrap();
+    }
+    symlink("nothing", format!("{place}/gone.data")).unwrap();
+    setup.said(&["ingest", &store, &place]);
+    assert_eq!(setup.rows("store", "SELECT count(*) FROM recordings"), ["4"]);
+    // It would never end.
+    symlink(&place, format!("{place}/below/loop")).unwrap();
+    let error = setup.error(&["ingest", &setup.path("other"), &place]);
+    assert!(error.contains("below/loop: it is a link to"), "{error}");
+    let said = setup.said(&["ingest", &setup.path("third"), &place, "--keep-going"]);
+    assert!(said.contains("left out: ") && said.contains("below/loop: it is a link to"), "{said}");
+    assert!(said.contains("4 of 5 files put into") && said.contains("1 left out"), "{said}");
 }
 
 #[test]

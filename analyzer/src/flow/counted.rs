@@ -65,5 +65,22 @@ impl Counted {
 /// So many bytes of a document say what it is, as `hbbp` writes it.
 const BEGIN: u64 = 256;
 
-/// As the schema of merged files begins, of any version.
-const FLOWS: &str = "\"hbbp-flow/";
+/// As merged files say their schema, of any version; other documents may have such a text elsewhere.
+const FLOWS: &str = "\"schema\":\"hbbp-flow/";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_truth_whose_command_is_called_like_a_flow_is_a_truth() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("truth.json");
+        std::fs::write(&file, r#"{"command":"hbbp-flow/bench","schema":"hbbp-truth/99","blocks":[]}"#).unwrap();
+        let error = Counted::read(&file, &BinarySearch::default()).unwrap_err();
+        assert!(matches!(error, CountedError::Exact(_)), "{error}");
+        std::fs::write(&file, r#"{"schema":"hbbp-flow/99","modules":[]}"#).unwrap();
+        let error = Counted::read(&file, &BinarySearch::default()).unwrap_err();
+        assert!(matches!(error, CountedError::Flow(_)), "{error}");
+    }
+}
