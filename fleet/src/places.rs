@@ -8,7 +8,7 @@ mod s3 {
     /// There are none in this build.
     pub fn bucket(_: &str) -> anyhow::Result<std::sync::Arc<dyn object_store::ObjectStore>> {
         anyhow::bail!(
-            "this hbbp-fleet was built without the feature s3: build it with `cargo build --release --features s3` in fleet/"
+            "this hbbp-fleet was built without its feature s3: build it with `cargo build --release` in fleet/"
         )
     }
 }

@@ -23,7 +23,7 @@ pub enum NoCode {
     Unmapped,
     /// It was gone, or not to be read, when the recorder looked at it.
     #[error(
-        "nothing tells which file it was: it was gone, or could not be read, when the recorder came to it; say --binary to name it"
+        "nothing tells which file it was: it was gone, or could not be read, when the recorder came to it, or it has no build id and more than 1 GiB; say --binary to name it"
     )]
     Unidentified,
     /// It was recorded under a name that is none of a file.
