@@ -221,7 +221,8 @@ mod s3 {
     impl Server {
         fn begin() -> Option<Self> {
             // Where it cannot be installed, `.ci/run` says so.
-            if std::env::var_os("HBBP_S3_SERVER").is_some_and(|server| server == "none") || !testing::has("moto_server") {
+            if std::env::var_os("HBBP_S3_SERVER").is_some_and(|server| server == "none") || !testing::has("moto_server")
+            {
                 return None;
             }
             let mut server = Command::new("moto_server");
