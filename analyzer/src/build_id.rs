@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
-use formats::mapped_files::is_id_of_bytes;
+use formats::mapped_files::{UNKNOWN_ID, is_id_of_bytes};
 use serde::{Deserialize, Serialize};
 
 /// The build id of a binary: the bytes that identify what a linker wrote.
@@ -37,6 +37,11 @@ impl BuildId {
     /// Whether it is made of the bytes of a file that has no build id ([`formats::mapped_files`]).
     pub fn is_of_bytes(&self) -> bool {
         is_id_of_bytes(&self.0)
+    }
+
+    /// Whether it stands for a file that nobody could look at.
+    pub fn is_unknown(&self) -> bool {
+        self.0 == UNKNOWN_ID
     }
 
     /// The bytes that identify it, in hexadecimal digits: the same of ids that are equal, however they are spelled.

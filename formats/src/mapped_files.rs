@@ -1,7 +1,8 @@
 //! Which files were mapped: ids made of their bytes, for files without a build id, and what a recorder says of the files of a recording.
 //!
 //! An id of bytes stands where a build id would, in records of mappings, in the table of build ids and in the folder of copies. It has 20
-//! bytes, as most build ids have: `hbbp`, then the first 16 of the BLAKE3 hash of the file.
+//! bytes, as most build ids have: `hbbp`, then the first 16 of the BLAKE3 hash of the file. `perf` refuses files that have not the id of their
+//! mapping, so the id of a file that is at its path, the only one of this path, is in the metadata only.
 
 use std::io::{self, Read};
 
@@ -9,6 +10,13 @@ use crate::tolerant::{objects, tolerant_objects};
 
 /// Bytes of an id.
 pub const ID_BYTES: usize = 20;
+
+/// The id of a mapping whose file nobody could look at, where others of the same path are known by their path.
+pub const UNKNOWN_ID: [u8; ID_BYTES] = {
+    let mut id = [0; ID_BYTES];
+    [id[0], id[1], id[2], id[3]] = MARK;
+    id
+};
 
 /// How each begins.
 const MARK: [u8; 4] = *b"hbbp";
@@ -29,10 +37,20 @@ tolerant_objects! {
         pub copied_bytes: Option<u64>,
         /// The folder of copies, if there are some.
         pub folder: Option<String>,
+        /// What the mappings of a path without an id are of.
+        pub by_path: Vec<IdOfPath>,
+    }
+
+    /// The id of the bytes of a file without a build id, which mappings of its path have that have none.
+    pub struct IdOfPath {
+        /// The path, as records of mappings have it.
+        pub path: String,
+        /// In hexadecimal.
+        pub id: String,
     }
 }
 
-objects! { MappedFilesMetadata }
+objects! { MappedFilesMetadata IdOfPath }
 
 /// The id of a file without a build id, made of all its bytes.
 ///

@@ -238,6 +238,36 @@ fn the_control_group_of_a_process_is_a_key() {
 }
 
 /// `perf` finds what was kept, as it does what it keeps itself.
+/// An id of its bytes is none that `perf` knows.
+#[test]
+fn perf_finds_programs_without_a_build_id() {
+    let Some(place) = Place::to_record() else { return };
+    if !testing::has("perf") {
+        return;
+    }
+    let Some(inside) = spins_in(&place, "inside", WITHOUT_ID) else { return };
+    let files = record(&place, &["--", inside.to_str().unwrap(), "1"]);
+    assert!(files["by_path"][0]["id"].as_str().unwrap().starts_with("68626270"), "{files}");
+    assert_eq!(hot(&place), ["inside"]);
+    assert!(symbols_by_perf(&place).contains("inside"));
+    // Another program at the same path is not taken for it.
+    let Some(outside) = spins_in(&place, "outside", WITHOUT_ID) else { return };
+    let moved = place.path("moved");
+    fs::rename(&inside, &moved).unwrap();
+    fs::rename(outside, &inside).unwrap();
+    assert_eq!(hot(&place), [""; 0]);
+    fs::rename(moved, &inside).unwrap();
+    assert_eq!(hot(&place), ["inside"]);
+}
+
+/// What `perf report` prints of a recording.
+fn symbols_by_perf(place: &Place) -> String {
+    let mut perf = Command::new("perf");
+    perf.args(["report", "--stdio", "--sort", "symbol", "-i"]).arg(place.recording());
+    let output = perf.env("HOME", place.path("home")).output().unwrap();
+    String::from_utf8_lossy(&output.stdout).into_owned() + &errors(&output)
+}
+
 #[test]
 fn perf_finds_copies() {
     let Some(place) = Place::to_record() else { return };
@@ -252,12 +282,6 @@ fn perf_finds_copies() {
     record(&place, &["-p", &running.id().to_string(), "--duration", "1"]);
     running.kill().unwrap();
     running.wait().unwrap();
-    let output = Command::new("perf")
-        .args(["report", "--stdio", "--sort", "symbol", "-i"])
-        .arg(place.recording())
-        .env("HOME", place.path("home"))
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(said.contains("inside"), "{said}{}", errors(&output));
+    let said = symbols_by_perf(&place);
+    assert!(said.contains("inside"), "{said}");
 }

@@ -208,8 +208,8 @@ impl ModuleTable {
     /// The recorder looked at the files of all mappings, so those without an id are not known.
     pub(crate) fn were_identified(&mut self) {
         for module in &mut self.modules {
-            module.is_unidentified =
-                module.kind == ModuleKind::File && module.build_id.is_none() && module.code.is_none();
+            let has_id = module.build_id.as_ref().is_some_and(|id| !id.is_unknown());
+            module.is_unidentified = module.kind == ModuleKind::File && !has_id && module.code.is_none();
         }
     }
 
@@ -253,6 +253,8 @@ pub fn base_name(path: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use formats::mapped_files::{UNKNOWN_ID, id_of_bytes};
+
     use super::*;
 
     #[test]
@@ -278,6 +280,18 @@ mod tests {
         table.learn_build_ids([(&b"/b"[..], &[2][..])].into_iter());
         table.were_identified();
         assert_eq!(ids.map(|id| table.get(id).is_unidentified), [true, false, false]);
+    }
+
+    #[test]
+    fn what_nobody_looked_at_is_not_what_is_known_by_its_path() {
+        let mut table = ModuleTable::default();
+        let known = table.intern(b"/a", None);
+        let unknown = table.intern(b"/a", Some(&UNKNOWN_ID));
+        let id = id_of_bytes(&b"file"[..]).unwrap();
+        table.learn_build_ids([(&b"/a"[..], &id[..])].into_iter());
+        table.were_identified();
+        assert_eq!([known, unknown].map(|id| table.get(id).is_unidentified), [false, true]);
+        assert_eq!(table.get(known).build_id, BuildId::new(&id));
     }
 
     #[test]

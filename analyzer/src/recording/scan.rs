@@ -17,6 +17,7 @@ use perfdata::{
 };
 use serde::{Deserialize, Serialize};
 
+use crate::build_id::BuildId;
 use crate::progress::{Progress, Step};
 use crate::recording::cgroups::Cgroups;
 use crate::recording::{
@@ -243,7 +244,10 @@ pub fn read_tasks(recording: &Recording, metadata: &Metadata, progress: Progress
     let first_pieces = bursts.first_pieces;
     let known = recording.features().build_ids.iter();
     modules.learn_build_ids(known.map(|entry| (entry.path.as_slice(), entry.build_id.as_slice())));
-    if metadata.mapped_files.is_some() {
+    if let Some(files) = &metadata.mapped_files {
+        let by_path = files.by_path.iter().filter_map(|of| Some((of.path.as_bytes(), BuildId::from_hex(&of.id)?)));
+        let by_path: Vec<(&[u8], BuildId)> = by_path.collect();
+        modules.learn_build_ids(by_path.iter().map(|(path, id)| (*path, id.as_bytes())));
         modules.were_identified();
     }
     if let Some(place) = kernel {

@@ -9,6 +9,7 @@
 //!        samples fall in it -> a copy in ~/.debug, by its id                 reports find it there
 //! ```
 
+mod by_path;
 mod find;
 mod folder;
 mod keeper;
@@ -27,6 +28,7 @@ use perf_event_open_sys::bindings as sys;
 
 use crate::session::build_id::id_of_file;
 use crate::session::last_thread::LastThreads;
+use crate::session::mapped_files::by_path::ByPath;
 use crate::session::mapped_files::find::Key;
 use crate::session::mapped_files::folder::Folder;
 use crate::session::mapped_files::keeper::Keeper;
@@ -59,6 +61,7 @@ pub(crate) struct MappedFiles {
     elsewhere: HashMap<(Vec<u8>, Vec<u8>), Arc<Elsewhere>>,
     /// Those of them that wait for a sample, by process.
     wanted: HashMap<u32, Arc<WantedRanges>>,
+    by_path: ByPath,
     last_threads: LastThreads,
     open: usize,
     keeper: Keeper,
@@ -141,6 +144,7 @@ impl MappedFiles {
             files: HashMap::new(),
             elsewhere: HashMap::new(),
             wanted: HashMap::new(),
+            by_path: ByPath::default(),
             last_threads: LastThreads::default(),
             open: 0,
             keeper: Keeper::new(Folder::of_user()),
@@ -164,8 +168,11 @@ impl MappedFiles {
             let Some(record) = records.get_mut(offset..offset + size).filter(|_| size >= HEADER) else { return };
             offset += size;
             if kind == sys::PERF_RECORD_MMAP2 && misc & MISC_BUILD_ID == 0 {
-                let id = key_of(&record[HEADER..]).and_then(|(pid, key)| self.id(pid, key));
-                if let Some(id) = id {
+                let Some((pid, key)) = key_of(&record[HEADER..]) else { continue };
+                let id = self.id(pid, &key);
+                if let Some(id) =
+                    self.by_path.id_in_record(&key.path, id, matches!(self.files.get(&key), Some(Mapped::Here { .. })))
+                {
                     put_id(record, misc, &id);
                 }
             }
@@ -173,10 +180,10 @@ impl MappedFiles {
     }
 
     /// The id of a file that a process has just mapped.
-    fn id(&mut self, pid: u32, key: Key) -> Option<Vec<u8>> {
+    fn id(&mut self, pid: u32, key: &Key) -> Option<Vec<u8>> {
         let is_full = self.files.len() >= MOST_FILES;
-        let was_written = self.was_written(pid, &key);
-        match self.files.get_mut(&key) {
+        let was_written = self.was_written(pid, key);
+        match self.files.get_mut(key) {
             Some(Mapped::Here { id, by, .. }) if !was_written => {
                 *by = pid;
                 return Some(id.clone());
@@ -194,12 +201,12 @@ impl MappedFiles {
             // Another process may live longer; written to in its place, a file is another one.
             Some(Mapped::Unidentified | Mapped::Here { .. } | Mapped::Elsewhere { .. }) | None => {}
         }
-        let mapped = self.look_at(pid, &key);
+        let mapped = self.look_at(pid, key);
         let id = match &mapped {
             Mapped::Here { id, .. } | Mapped::Elsewhere { id, .. } => Some(id.clone()),
             Mapped::Unidentified | Mapped::Served | Mapped::NoFile => None,
         };
-        self.files.insert(key, mapped);
+        self.files.insert(key.clone(), mapped);
         id
     }
 
@@ -411,6 +418,7 @@ impl MappedFiles {
             kept: Some(kept.files),
             copied_bytes: Some(kept.bytes),
             folder: folder.map(|folder| folder.to_string_lossy().into_owned()),
+            by_path: self.by_path.to_metadata(),
         };
         let failure = kept.first_failure.map(|first| {
             let others = if kept.failed > 1 { format!(", and {} others", kept.failed - 1) } else { String::new() };
