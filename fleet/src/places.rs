@@ -172,7 +172,7 @@ mod tests {
             assert_eq!(bucket.location("file").as_ref(), "a/b/file");
             assert_eq!(bucket.name_of(&bucket.location("file")), "s3://bucket/a/b/file");
         } else {
-            assert!(error("s3://bucket/a/b/").contains("without the feature s3"));
+            assert!(error("s3://bucket/a/b/").contains("without its feature s3"));
         }
     }
 }

@@ -6,7 +6,7 @@
 //!
 //! To read and digest a large recording takes longer than all else that a second report of it needs. As the index of git does, this trusts
 //! what the file system says of a file that was read before, with two differences. `ctime` is part of it, which nobody can set: one byte that is
-//! changed in place, with `mtime` put back, is another state. And some of the bytes are looked at all the same: a file system that was rolled
+//! written in place, with `mtime` put back, is another state. And some of the bytes are looked at all the same: a file system that was rolled
 //! back, or that says nothing of changes, would show the old state.
 
 use std::fs::File;
