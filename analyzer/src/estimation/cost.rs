@@ -10,7 +10,7 @@
 //! min(bursts / 10, 30)  x  KL(p || p P)  +  sum of (ln c)^2 / (2 x 0.15^2)
 //! ```
 //!
-//! least. Loops of one function may be wrong by different factors, so that what its short loops execute, and its windows of 256 bytes, is told apart, and c is the product of a
+//! least. Loops of one function may be wrong by different factors, so that what its windows of 256 bytes execute is told apart, and c is the product of a
 //! factor of the function and one of the window, which is smaller as a rule. Parts of a program that share no function cannot be compared in this way.
 
 use std::collections::BTreeMap;

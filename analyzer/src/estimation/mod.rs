@@ -169,7 +169,7 @@ fn cost_factors(of_starts: &[Window], modules: &ModuleTable, strata: &Strata<'_>
             }
             Stratum::Region(module, region) => format!("{} {region:#x}", modules.get(module).path),
         };
-        *known.entry(*window).or_insert_with(|| CostErrors::factors(&name(), window.1.number()))
+        *known.entry(*window).or_insert_with(|| CostErrors::factors(&name(), window.1))
     };
     of_starts.iter().map(&mut factors).collect()
 }

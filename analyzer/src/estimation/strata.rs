@@ -30,18 +30,11 @@ pub(super) enum Extent {
     Bytes(u64),
 }
 
-impl Extent {
-    /// The number of its 256 bytes, or of those in which it starts: other recordings of the same code have it, too, whatever their bursts go around.
-    pub fn number(self) -> u64 {
-        match self {
-            Extent::Loop(start) => start.0 >> WINDOW_BITS,
-            Extent::Bytes(number) => number,
-        }
-    }
-}
+/// A part of a stratum whose instructions are simulated together: its loops may be of very different speed.
+pub(super) type Part = (Stratum, Extent);
 
-/// A part of a stratum: its loops may be of very different speed.
-pub(super) type Window = (Stratum, Extent);
+/// What a stratum has of so many bytes: what its costs are wrong by is told apart by these.
+pub(super) type Window = (Stratum, u64);
 
 /// Finds the strata of places.
 pub(super) struct Strata<'a> {
@@ -82,7 +75,7 @@ impl Strata<'_> {
     pub fn window_of(&self, module: ModuleId, at: FileOffset) -> Window {
         let counts = self.modules.get(&module);
         let of_block = counts.and_then(|counts| Some(self.window_of_block(counts, counts.block_at(at)?)));
-        of_block.unwrap_or_else(|| (self.of(module, at), self.extent(module, at)))
+        of_block.unwrap_or_else(|| (self.of(module, at), at.0 >> WINDOW_BITS))
     }
 
     pub fn window_of_block(&self, counts: &ModuleCounts, block: u32) -> Window {
@@ -94,7 +87,7 @@ impl Strata<'_> {
             }
             Code::Unread { blocks, .. } => (None, None, blocks[block as usize].start),
         };
-        (stratum(counts.module, code, function, at), self.extent(counts.module, at))
+        (stratum(counts.module, code, function, at), at.0 >> WINDOW_BITS)
     }
 }
 

@@ -23,7 +23,7 @@ use crate::address::{FileOffset, Svma};
 use crate::code::LONGEST_INSTRUCTION;
 use crate::counting::{LocatedPath, Stream};
 use crate::estimation::simulated::caches::{FirstUse, Site, Waits};
-use crate::estimation::strata::{Extent, Strata, Stratum, Window};
+use crate::estimation::strata::{Extent, Part, Strata, Stratum};
 use crate::recording::ModuleId;
 use crate::uncertainty::mixed;
 
@@ -64,12 +64,12 @@ pub(super) fn costs(paths: &[LocatedPath], strata: &Strata<'_>, core: Core) -> C
 #[derive(Debug, Default)]
 pub(super) struct Costs {
     functions: BTreeMap<Stratum, f64>,
-    windows: BTreeMap<Window, f64>,
+    windows: BTreeMap<Part, f64>,
 }
 
 impl Costs {
     /// That of a window; where nothing was simulated, that of its function.
-    pub fn at(&self, window: Window) -> f64 {
+    pub fn at(&self, window: Part) -> f64 {
         let own = self.windows.get(&window);
         own.or_else(|| self.functions.get(&window.0)).copied().unwrap_or(1.0)
     }
@@ -190,8 +190,8 @@ struct Simulation<'a> {
     factory: InstructionInfoFactory,
     decoded: Vec<Decoded>,
     by_address: HashMap<(ModuleId, Svma), u32>,
-    window_ids: HashMap<Window, usize>,
-    windows: Vec<Window>,
+    window_ids: HashMap<Part, usize>,
+    windows: Vec<Part>,
     spending: Spending,
     pipeline: Pipeline,
     /// That of one half of the paths, and that of the other.
@@ -362,7 +362,7 @@ impl<'a> Simulation<'a> {
         let mean = if all.cycles > 0.0 { all.cost() } else { 1.0 };
         let functions: BTreeMap<Stratum, f64> =
             functions.into_iter().map(|(stratum, sum)| (stratum, sum.shrunk(mean, PRIOR) / mean)).collect();
-        let window = |(window, sum): (Window, Spent)| {
+        let window = |(window, sum): (Part, Spent)| {
             let prior = if let Extent::Loop(_) = window.1 { LOOP_PRIOR } else { WINDOW_PRIOR };
             (window, sum.shrunk(functions[&window.0] * mean, prior) / mean)
         };
