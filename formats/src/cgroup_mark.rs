@@ -9,12 +9,12 @@
 //! ```
 //! Its type is that of [`crate::phase_mark`]. Marks stand anywhere in a recording. A process that is forked is in its parent's group.
 
+use crate::mark;
 pub use crate::metadata::RECORD_TYPE;
 
 /// The first word of its body.
 pub const CGROUP_MARK: u64 = u64::from_le_bytes(*b"hbbpcgrp");
 
-const PATH: usize = 24;
 /// Bytes of a path that are written, as many as one has at most.
 const MOST_PATH: usize = 4096;
 
@@ -32,25 +32,13 @@ pub struct CgroupMark {
 impl CgroupMark {
     /// The body of its record. Of a longer path than fits, the beginning is written.
     pub fn to_record_body(&self) -> Vec<u8> {
-        let path = self.path.as_bytes();
-        let path = path.get(..MOST_PATH).unwrap_or(path);
-        let mut body = [CGROUP_MARK.to_le_bytes(), self.time.to_le_bytes()].concat();
-        body.extend(self.pid.to_le_bytes());
-        body.extend((path.len() as u32).to_le_bytes());
-        body.extend(path);
-        body.resize(body.len().next_multiple_of(8), 0);
-        body
+        mark::to_body(CGROUP_MARK, self.time, self.pid, &self.path, MOST_PATH)
     }
 
     /// Reads the body of a record of that type; `None` if it is no such mark.
     pub fn of_record(record_type: u32, body: &[u8]) -> Option<Self> {
-        let word = |at: usize| Some(u64::from_le_bytes(*body.get(at..)?.first_chunk()?));
-        if record_type != RECORD_TYPE || word(0)? != CGROUP_MARK {
-            return None;
-        }
-        let (pid, length) = (word(16)? as u32, (word(16)? >> 32) as usize);
-        let path = String::from_utf8_lossy(body.get(PATH..)?.get(..length)?).into_owned();
-        Some(Self { time: word(8)?, pid, path })
+        let (time, pid, path) = mark::of_record(CGROUP_MARK, record_type, body)?;
+        Some(Self { time, pid, path })
     }
 }
 

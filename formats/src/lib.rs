@@ -28,6 +28,7 @@ pub mod executions;
 pub mod flow;
 pub mod made_code;
 pub mod mapped_files;
+mod mark;
 pub mod metadata;
 pub mod phase_mark;
 mod simulation;

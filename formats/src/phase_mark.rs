@@ -12,12 +12,12 @@
 //! ```
 //! All numbers are little-endian. Marks stand anywhere in a recording, in any order.
 
+use crate::mark;
 pub use crate::metadata::RECORD_TYPE;
 
 /// The first word of its body. In a stream, smaller numbers than 256 are those of features.
 pub const PHASE_MARK: u64 = u64::from_le_bytes(*b"hbbpmark");
 
-const NAME: usize = 24;
 /// Bytes of a name that fit into a record.
 const MOST_NAME: usize = 60_000;
 
@@ -35,25 +35,13 @@ pub struct PhaseMark {
 impl PhaseMark {
     /// The body of its record. Of a longer name than fits, the beginning is written.
     pub fn to_record_body(&self) -> Vec<u8> {
-        let name = self.name.as_bytes();
-        let name = name.get(..MOST_NAME).unwrap_or(name);
-        let mut body = [PHASE_MARK.to_le_bytes(), self.time.to_le_bytes()].concat();
-        body.extend(self.pid.unwrap_or(0).to_le_bytes());
-        body.extend((name.len() as u32).to_le_bytes());
-        body.extend(name);
-        body.resize(body.len().next_multiple_of(8), 0);
-        body
+        mark::to_body(PHASE_MARK, self.time, self.pid.unwrap_or(0), &self.name, MOST_NAME)
     }
 
     /// Reads the body of a record of that type; `None` if it is no such mark.
     pub fn of_record(record_type: u32, body: &[u8]) -> Option<Self> {
-        let word = |at: usize| Some(u64::from_le_bytes(*body.get(at..)?.first_chunk()?));
-        if record_type != RECORD_TYPE || word(0)? != PHASE_MARK {
-            return None;
-        }
-        let (pid, length) = (word(16)? as u32, (word(16)? >> 32) as usize);
-        let name = String::from_utf8_lossy(body.get(NAME..)?.get(..length)?).into_owned();
-        Some(Self { time: word(8)?, pid: (pid != 0).then_some(pid), name })
+        let (time, pid, name) = mark::of_record(PHASE_MARK, record_type, body)?;
+        Some(Self { time, pid: (pid != 0).then_some(pid), name })
     }
 }
 

@@ -7,11 +7,8 @@ use formats::cgroup_mark::CgroupMark;
 use perf_event_open_sys::bindings as sys;
 
 use crate::session::last_thread::LastThreads;
-use crate::session::record_layout::{RecordBytes, RecordLayout, word};
+use crate::session::record_layout::{MISC_EXEC, RecordBytes, RecordLayout, halves, word};
 use crate::sys::process::{contents, proc_path};
-
-/// `misc` of a COMM: an exec gave the name. Of a FORK: the process was there before the recording.
-const MISC_EXEC: u16 = 1 << 13;
 
 #[derive(Debug, Default)]
 pub(crate) struct Cgroups {
@@ -48,7 +45,7 @@ impl Cgroups {
 
     /// pid, tid.
     fn name(&mut self, record: &RecordBytes<'_>) -> Option<()> {
-        let (pid, tid) = halves(word(record.body, 0)?);
+        let [pid, tid] = halves(word(record.body, 0)?);
         let executes = record.misc() & MISC_EXEC != 0;
         if !executes && (pid != tid || self.of.contains_key(&pid)) {
             return Some(());
@@ -65,7 +62,7 @@ impl Cgroups {
 
     /// pid, ppid.
     fn fork(&mut self, record: &RecordBytes<'_>) -> Option<()> {
-        let (pid, parent) = halves(word(record.body, 0)?);
+        let [pid, parent] = halves(word(record.body, 0)?);
         if pid != parent && record.misc() & MISC_EXEC == 0 {
             let path = self.of.get(&parent)?.clone();
             self.of.insert(pid, path);
@@ -75,14 +72,10 @@ impl Cgroups {
 
     /// pid, ppid, tid, ptid.
     fn exit(&mut self, body: &[u8]) -> Option<()> {
-        let ((pid, _), (tid, _)) = (halves(word(body, 0)?), halves(word(body, 8)?));
+        let ([pid, _], [tid, _]) = (halves(word(body, 0)?), halves(word(body, 8)?));
         let ends = self.of.contains_key(&pid) && self.last_threads.ends(pid, tid);
         if ends { self.of.remove(&pid).map(drop) } else { None }
     }
-}
-
-fn halves(word: u64) -> (u32, u32) {
-    (word as u32, (word >> 32) as u32)
 }
 
 /// The path in `/proc/PID/cgroup`: that of the unified hierarchy, or, where that is not used, the longest of the others.

@@ -138,6 +138,33 @@ impl RecordBytes<'_> {
 /// `PERF_RECORD_SAMPLE`.
 pub(crate) const SAMPLE: u32 = 9;
 
+/// `misc` of a COMM: an exec gave the name. Of a FORK: the process was there before the recording.
+pub(crate) const MISC_EXEC: u16 = 1 << 13;
+
+/// The two numbers in a word: pid and tid, or a process and its parent.
+pub(crate) fn halves(word: u64) -> [u32; 2] {
+    [word as u32, (word >> 32) as u32]
+}
+
+/// The path in the body of an MMAP2 of code; `None` of other mappings.
+pub(crate) fn path_of_code(body: &[u8]) -> Option<&[u8]> {
+    const PROT_EXEC: u64 = 4;
+    (word(body, 56)? & PROT_EXEC != 0).then(|| path_of_mapping(body)).flatten()
+}
+
+/// The path in the body of an MMAP2.
+pub(crate) fn path_of_mapping(body: &[u8]) -> Option<&[u8]> {
+    body.get(64..)?.split(|&byte| byte == 0).next()
+}
+
+/// An event as sessions open it, whose records say when they were made and of what.
+#[cfg(test)]
+pub(crate) fn one_event() -> Vec<EventDescription> {
+    let format = SampleFormat::IDENTIFIER | SampleFormat::IP | SampleFormat::TID | SampleFormat::TIME;
+    let attr = EventAttr { sample_format: format, flags: AttrFlags::SAMPLE_ID_ALL, ..EventAttr::default() };
+    vec![EventDescription { attr, ids: vec![5], name: "clock".to_owned() }]
+}
+
 /// The u64 at a byte offset.
 pub(crate) fn word(bytes: &[u8], offset: usize) -> Option<u64> {
     Some(u64::from_le_bytes(*bytes.get(offset..)?.first_chunk()?))

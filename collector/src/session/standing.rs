@@ -10,11 +10,9 @@ use perf_event_open_sys::bindings as sys;
 use perfdata::{Comm, Error, EventDescription, RecordType, SampleId, Task, Writer};
 
 use crate::session::phases_standing::PhasesStanding;
-use crate::session::record_layout::{RecordBytes, RecordLayout, word};
+use crate::session::record_layout::{MISC_EXEC, RecordBytes, RecordLayout, halves, word};
 use crate::sys::process::{is_running, mappings};
 
-/// `misc` of a COMM: an exec gave the name. Of a FORK: the process was there before the recording.
-const MISC_EXEC: u16 = 1 << 13;
 /// Bytes of an MMAP2 record up to the mapping's beginning.
 const START: usize = 8;
 /// Mappings of a process from which on it is looked which are there still: the kernel does not tell what is unmapped.
@@ -222,40 +220,30 @@ pub(crate) fn sample_id(events: &[EventDescription], pid: u32, tid: u32) -> Samp
     SampleId { pid: Some(pid), tid: Some(tid), time: Some(0), id, stream_id: id, cpu: Some(0), identifier: id }
 }
 
-fn halves(word: u64) -> [u32; 2] {
-    [word as u32, (word >> 32) as u32]
-}
-
 #[cfg(test)]
 mod tests {
-    use perfdata::{AttrFlags, Avma, EventAttr, MappedFile, Mmap, Record, Recording, SampleFormat};
+    use perfdata::{Avma, MappedFile, Mmap, Record, Recording};
 
     use super::*;
-    use crate::session::record_layout::first_record;
-
-    fn events() -> Vec<EventDescription> {
-        let format = SampleFormat::IDENTIFIER | SampleFormat::IP | SampleFormat::TID | SampleFormat::TIME;
-        let attr = EventAttr { sample_format: format, flags: AttrFlags::SAMPLE_ID_ALL, ..EventAttr::default() };
-        vec![EventDescription { attr, ids: vec![5], name: "clock".to_owned() }]
-    }
+    use crate::session::record_layout::{first_record, one_event};
 
     fn at(time: u64) -> SampleId {
-        SampleId { time: Some(time), ..sample_id(&events(), 0, 0) }
+        SampleId { time: Some(time), ..sample_id(&one_event(), 0, 0) }
     }
 
     /// What a file that begins after these records says first, in words.
     fn after(write: impl FnOnce(&mut Writer<Vec<u8>>) -> Result<(), Error>) -> Vec<String> {
-        let mut writer = Writer::of_records(Vec::new(), &events()).unwrap();
+        let mut writer = Writer::of_records(Vec::new(), &one_event()).unwrap();
         write(&mut writer).unwrap();
         let (records, mut standing) =
-            (std::mem::take(writer.get_mut()), Standing::new(RecordLayout::of_events(&events())));
+            (std::mem::take(writer.get_mut()), Standing::new(RecordLayout::of_events(&one_event())));
         let mut offset = 0;
         while let Some(record) = first_record(&records[offset..], offset).unwrap() {
             standing.see(&record);
             offset += record.all.len();
         }
-        let mut file = Writer::create(std::io::Cursor::new(Vec::new()), &events()).unwrap();
-        file.write_raw(&standing.records(&events()).unwrap()).unwrap();
+        let mut file = Writer::create(std::io::Cursor::new(Vec::new()), &one_event()).unwrap();
+        file.write_raw(&standing.records(&one_event()).unwrap()).unwrap();
         let recording =
             Recording::from_bytes(file.finish(&perfdata::Features::default()).unwrap().into_inner()).unwrap();
         let (mut chunks, mut chunk, mut said) = (recording.chunks(), perfdata::Chunk::new(), Vec::new());

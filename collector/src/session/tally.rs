@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::session::kernel_code::KernelHits;
 use crate::session::mapped_files::{MISC_BUILD_ID, id_in};
-use crate::session::record_layout::{RecordBytes, RecordLayout, SAMPLE, word};
+use crate::session::record_layout::{RecordBytes, RecordLayout, SAMPLE, path_of_code, word};
 
 /// Counts of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,7 +52,6 @@ const MMAP2: u32 = 10;
 const LOST: u32 = 2;
 const THROTTLE: u32 = 5;
 const LOST_SAMPLES: u32 = 13;
-const PROT_EXEC: u32 = 4;
 
 impl Tally {
     /// `ids`: for each event, its ids.
@@ -97,10 +96,9 @@ impl Tally {
     fn mapping(&mut self, record: &RecordBytes<'_>) -> Option<()> {
         let body = record.body;
         let pid = word(body, 0)? as u32;
-        let prot = word(body, 56)? as u32;
-        let path = body.get(64..)?.split(|&byte| byte == 0).next()?;
+        let path = path_of_code(body)?;
         let is_kernel = pid == u32::MAX;
-        if prot & PROT_EXEC == 0 || is_kernel {
+        if is_kernel {
             return None;
         }
         let id = (record.misc() & MISC_BUILD_ID != 0).then(|| id_in(body)).flatten();

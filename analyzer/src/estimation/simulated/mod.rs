@@ -32,7 +32,7 @@ const LONGEST_PATH: usize = 50_000;
 const MOST_INSTRUCTIONS: usize = 40_000_000;
 /// Instructions that are kept decoded at most.
 const MOST_DECODED: usize = 2_000_000;
-/// Instructions of the mean cost that are added to each function, and of its function's cost to each window: few say little. On training
+/// Instructions of the mean cost that are added to each function, and of its function's cost to each part: few say little. On training
 /// programs windows of 64 to 1,024 bytes and 2,000 to 20,000 instructions do about equally well, and for short loops 80,000 a little better than
 /// 20,000. Loops of very different speed in one function want less.
 const PRIOR: f64 = 2000.0;
@@ -45,10 +45,10 @@ const NO_SITE: Site = Site::MAX;
 /// So many instructions, executed one after the other, share the cycles of their short delays: at which one of a loop's the core stands still is not
 /// known so well as how long a round takes. Longer ones than that of a load
 /// from the first level are of the instruction that waits. Training programs
-/// have the same errors with 1, 20, 50 and 100 instructions; loops that lie in two windows need it.
+/// have the same errors with 1, 20, 50 and 100 instructions; loops that lie in two parts need it.
 const NEIGHBOURS: usize = 50;
 
-/// Instructions of the usual cost that are added to those of the window in which a burst starts, to tell how slow it is there in that burst.
+/// Instructions of the usual cost that are added to those of the part in which a burst starts, to tell how slow it is there in that burst.
 const START_PRIOR: f64 = 1000.0;
 
 /// Costs of instructions on a simulated core, in units of the mean.
@@ -64,22 +64,22 @@ pub(super) fn costs(paths: &[LocatedPath], strata: &Strata<'_>, core: Core) -> C
 #[derive(Debug, Default)]
 pub(super) struct Costs {
     functions: BTreeMap<Stratum, f64>,
-    windows: BTreeMap<Part, f64>,
+    parts: BTreeMap<Part, f64>,
 }
 
 impl Costs {
-    /// That of a window; where nothing was simulated, that of its function.
-    pub fn at(&self, window: Part) -> f64 {
-        let own = self.windows.get(&window);
-        own.or_else(|| self.functions.get(&window.0)).copied().unwrap_or(1.0)
+    /// That of a part; where nothing was simulated, that of its function.
+    pub fn at(&self, part: Part) -> f64 {
+        let own = self.parts.get(&part);
+        own.or_else(|| self.functions.get(&part.0)).copied().unwrap_or(1.0)
     }
 }
 
 /// An instruction that was decoded.
 struct Decoded {
     operation: Operation,
-    /// Index of its window.
-    window: usize,
+    /// Index of its part.
+    part: usize,
     /// Index of the instruction after it, once that was decoded.
     after: Option<u32>,
 }
@@ -133,36 +133,36 @@ impl Spent {
     }
 }
 
-/// What a path spent in the windows it came through, by index, in the order in which it did so.
+/// What a path spent in the parts it came through, by index, in the order in which it did so.
 type PathSpent = Vec<(usize, Spent)>;
 
 /// What the path at hand spent so far.
 struct Spending {
     /// A delay up to this is short, cycles.
     short: f64,
-    /// What was spent in each window.
-    windows: Vec<Spent>,
+    /// What was spent in each part.
+    parts: Vec<Spent>,
     /// Those that the path came through, in that order.
     visited: Vec<usize>,
-    /// The windows of the latest instructions, and their short delays.
+    /// The parts of the latest instructions, and their short delays.
     neighbours: Vec<usize>,
     shared: f64,
 }
 
 impl Spending {
     fn new(short: f64) -> Self {
-        Spending { short, windows: Vec::new(), visited: Vec::new(), neighbours: Vec::new(), shared: 0.0 }
+        Spending { short, parts: Vec::new(), visited: Vec::new(), neighbours: Vec::new(), shared: 0.0 }
     }
 
-    /// One instruction of a window, and the cycles that it kept those after it waiting.
-    fn add(&mut self, window: usize, cycles: f64) {
+    /// One instruction of a part, and the cycles that it kept those after it waiting.
+    fn add(&mut self, part: usize, cycles: f64) {
         let own = if cycles > self.short { cycles } else { 0.0 };
-        let spent = &mut self.windows[window];
+        let spent = &mut self.parts[part];
         if spent.instructions == 0.0 {
-            self.visited.push(window);
+            self.visited.push(part);
         }
         spent.add(Spent { instructions: 1.0, cycles: own }, 1.0);
-        self.neighbours.push(window);
+        self.neighbours.push(part);
         self.shared += cycles - own;
         if self.neighbours.len() == NEIGHBOURS {
             self.share();
@@ -171,8 +171,8 @@ impl Spending {
 
     fn share(&mut self) {
         let each = self.shared / self.neighbours.len() as f64;
-        for window in self.neighbours.drain(..) {
-            self.windows[window].cycles += each;
+        for part in self.neighbours.drain(..) {
+            self.parts[part].cycles += each;
         }
         self.shared = 0.0;
     }
@@ -180,7 +180,7 @@ impl Spending {
     /// All of it, once the path has ended.
     fn take(&mut self) -> PathSpent {
         self.share();
-        self.visited.drain(..).map(|window| (window, std::mem::take(&mut self.windows[window]))).collect()
+        self.visited.drain(..).map(|part| (part, std::mem::take(&mut self.parts[part]))).collect()
     }
 }
 
@@ -190,8 +190,8 @@ struct Simulation<'a> {
     factory: InstructionInfoFactory,
     decoded: Vec<Decoded>,
     by_address: HashMap<(ModuleId, Svma), u32>,
-    window_ids: HashMap<Part, usize>,
-    windows: Vec<Part>,
+    part_ids: HashMap<Part, usize>,
+    parts: Vec<Part>,
     spending: Spending,
     pipeline: Pipeline,
     /// That of one half of the paths, and that of the other.
@@ -210,8 +210,8 @@ impl<'a> Simulation<'a> {
             factory: InstructionInfoFactory::new(),
             decoded: Vec::new(),
             by_address: HashMap::new(),
-            window_ids: HashMap::new(),
-            windows: Vec::new(),
+            part_ids: HashMap::new(),
+            parts: Vec::new(),
             spending: Spending::new(core.load),
             pipeline: Pipeline::new(core),
             predictors: Default::default(),
@@ -298,7 +298,7 @@ impl<'a> Simulation<'a> {
             let wait = wait.filter(|_| is_use);
             let outcome = outcome(&mut self.predictors[self.predictor], operation, stream.module, is_last, target);
             let cycles = self.pipeline.execute(operation, outcome, wait, from_store);
-            self.spending.add(decoded.window, cycles);
+            self.spending.add(decoded.part, cycles);
             *executed += 1;
             if is_last {
                 return true;
@@ -337,47 +337,47 @@ impl<'a> Simulation<'a> {
             return None;
         }
         let offset = FileOffset(image.file_offset_of_svma(address)?);
-        let window = (self.strata.of(module, offset), self.strata.extent(module, offset));
-        let next = self.windows.len();
-        let index = *self.window_ids.entry(window).or_insert(next);
+        let part = (self.strata.of(module, offset), self.strata.extent(module, offset));
+        let next = self.parts.len();
+        let index = *self.part_ids.entry(part).or_insert(next);
         if index == next {
-            self.windows.push(window);
-            self.spending.windows.push(Spent::default());
+            self.parts.push(part);
+            self.spending.parts.push(Spent::default());
         }
         let operation = Operation::of(&instruction, &mut self.factory, &self.core);
         let at = self.decoded.len() as u32;
-        self.decoded.push(Decoded { operation, window: index, after: None });
+        self.decoded.push(Decoded { operation, part: index, after: None });
         self.by_address.insert((module, address), at);
         Some(at)
     }
 
     fn costs(self, spent: &[PathSpent]) -> Costs {
-        let sums = as_executed(spent, self.windows.len());
+        let sums = as_executed(spent, self.parts.len());
         let mut functions: BTreeMap<Stratum, Spent> = BTreeMap::new();
         let mut all = Spent::default();
-        for ((stratum, _), sum) in self.windows.iter().zip(&sums) {
+        for ((stratum, _), sum) in self.parts.iter().zip(&sums) {
             functions.entry(*stratum).or_default().add(*sum, 1.0);
             all.add(*sum, 1.0);
         }
         let mean = if all.cycles > 0.0 { all.cost() } else { 1.0 };
         let functions: BTreeMap<Stratum, f64> =
             functions.into_iter().map(|(stratum, sum)| (stratum, sum.shrunk(mean, PRIOR) / mean)).collect();
-        let window = |(window, sum): (Part, Spent)| {
-            let prior = if let Extent::Loop(_) = window.1 { LOOP_PRIOR } else { WINDOW_PRIOR };
-            (window, sum.shrunk(functions[&window.0] * mean, prior) / mean)
+        let part = |(part, sum): (Part, Spent)| {
+            let prior = if let Extent::Loop(_) = part.1 { LOOP_PRIOR } else { WINDOW_PRIOR };
+            (part, sum.shrunk(functions[&part.0] * mean, prior) / mean)
         };
-        Costs { windows: self.windows.into_iter().zip(sums).map(window).collect(), functions }
+        Costs { parts: self.parts.into_iter().zip(sums).map(part).collect(), functions }
     }
 }
 
-/// Sums by window. Bursts start in a place the more often the slower it is just then. So each counts the less the slower it is where it starts
+/// Sums by part. Bursts start in a place the more often the slower it is just then. So each counts the less the slower it is where it starts
 /// than it is there as a rule, or data that is sometimes far away would be taken to be so too often.
-fn as_executed(spent: &[PathSpent], windows: usize) -> Vec<Spent> {
+fn as_executed(spent: &[PathSpent], parts: usize) -> Vec<Spent> {
     let sums = |weight: &dyn Fn(&PathSpent) -> f64| {
-        let mut sums = vec![Spent::default(); windows];
+        let mut sums = vec![Spent::default(); parts];
         for path in spent {
             let weight = weight(path);
-            path.iter().for_each(|(window, spent)| sums[*window].add(*spent, weight));
+            path.iter().for_each(|(part, spent)| sums[*part].add(*spent, weight));
         }
         sums
     };
@@ -424,17 +424,17 @@ mod tests {
 
     #[test]
     fn short_delays_are_shared_and_long_ones_are_not() {
-        let mut spending = Spending { windows: vec![Spent::default(); 3], ..Spending::new(4.0) };
-        // A loop in two windows, of which one stands still for a moment in every round, and one long wait in a third.
+        let mut spending = Spending { parts: vec![Spent::default(); 3], ..Spending::new(4.0) };
+        // A loop in two parts, of which one stands still for a moment in every round, and one long wait in a third.
         for _ in 0..500 {
             spending.add(0, 3.0);
             spending.add(1, 0.0);
         }
         spending.add(2, 600.0);
         let spent = spending.take();
-        let costs: Vec<(usize, f64)> = spent.iter().map(|(window, spent)| (*window, spent.cost())).collect();
+        let costs: Vec<(usize, f64)> = spent.iter().map(|(part, spent)| (*part, spent.cost())).collect();
         assert_eq!(costs, [(0, 1.5), (1, 1.5), (2, 600.0)]);
-        assert!(spending.take().is_empty() && spending.windows.iter().all(|spent| spent.instructions == 0.0));
+        assert!(spending.take().is_empty() && spending.parts.iter().all(|spent| spent.instructions == 0.0));
     }
 
     #[test]

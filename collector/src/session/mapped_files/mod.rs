@@ -33,19 +33,17 @@ use crate::session::mapped_files::find::Key;
 use crate::session::mapped_files::folder::Folder;
 use crate::session::mapped_files::keeper::Keeper;
 use crate::session::mapped_files::wanted::WantedRanges;
-use crate::session::record_layout::{HEADER, RecordBytes, RecordLayout, SAMPLE, word};
+use crate::session::record_layout::{
+    HEADER, MISC_EXEC, RecordBytes, RecordLayout, SAMPLE, halves, path_of_code, path_of_mapping, word,
+};
 use crate::sys::{Mounts, Server};
 
-/// `misc` of an MMAP2: it has a build id in place of an inode. Of a COMM: an exec gave the name. Of a FORK: the process was there before.
+/// `misc` of an MMAP2: it has a build id in place of an inode.
 pub(crate) const MISC_BUILD_ID: u16 = 1 << 14;
-const MISC_EXEC: u16 = 1 << 13;
-const PROT_EXEC: u64 = 4;
 /// The build id in the body of an MMAP2, where it has one: its length, three bytes of nothing, and 20 bytes.
 const ID_LENGTH: usize = 32;
 const ID: usize = 36;
 const MOST_ID: usize = 20;
-/// The path in the body of an MMAP2.
-const PATH: usize = 64;
 /// Files that are open at most.
 const MOST_OPEN: usize = 1024;
 /// Files that are known at most: of others the records stay as they are.
@@ -282,7 +280,7 @@ impl MappedFiles {
         let start = word(body, 8)?;
         let range = start..start.checked_add(word(body, 16)?)?;
         let id = (record.misc() & MISC_BUILD_ID != 0).then(|| id_in(body)).flatten();
-        let file = id.and_then(|id| self.elsewhere.get(&(path_in(body)?.to_vec(), id.to_vec())));
+        let file = id.and_then(|id| self.elsewhere.get(&(path_of_mapping(body)?.to_vec(), id.to_vec())));
         let before = match (file.filter(|file| !file.is_kept()).cloned(), self.wanted.get_mut(&pid)) {
             (None, None) => Vec::new(),
             (None, Some(ranges)) => Arc::make_mut(ranges).unmap(&range),
@@ -305,7 +303,7 @@ impl MappedFiles {
 
     /// pid, ppid, tid, ptid: a new process has what its parent has.
     fn fork(&mut self, body: &[u8]) -> Option<()> {
-        let (pid, parent) = (word(body, 0)? as u32, (word(body, 0)? >> 32) as u32);
+        let [pid, parent] = halves(word(body, 0)?);
         if pid != parent {
             self.forget(pid);
             let ranges = self.wanted.get(&parent)?.clone();
@@ -443,17 +441,13 @@ fn state_at(path: &Path) -> Option<State> {
 /// pid, tid, start, length, pgoff, maj, min, ino, generation, prot, flags, path: of a mapping of code, whose file it is.
 fn key_of(body: &[u8]) -> Option<(u32, Key)> {
     let (pid, inode) = (word(body, 0)? as u32, word(body, 40)?);
-    if pid == u32::MAX || inode == 0 || word(body, 56)? & PROT_EXEC == 0 {
+    if pid == u32::MAX || inode == 0 {
         return None;
     }
-    let device = word(body, ID_LENGTH)?;
-    let device = (device as u32, (device >> 32) as u32);
-    let path = path_in(body).filter(|path| path.starts_with(b"/"))?.to_vec();
+    let [major, minor] = halves(word(body, ID_LENGTH)?);
+    let device = (major, minor);
+    let path = path_of_code(body).filter(|path| path.starts_with(b"/"))?.to_vec();
     Some((pid, Key { path, device, inode, generation: word(body, 48)? }))
-}
-
-fn path_in(body: &[u8]) -> Option<&[u8]> {
-    body.get(PATH..)?.split(|&byte| byte == 0).next()
 }
 
 /// The build id of a mapping that has one.
@@ -477,35 +471,67 @@ fn put_id(record: &mut [u8], misc: u16, id: &[u8]) {
 mod tests {
     use std::process::{Child, Command};
 
-    use perfdata::{AttrFlags, EventAttr, EventDescription, SampleFormat, SampleId, Writer};
+    use perfdata::{SampleId, Writer};
 
     use super::*;
-    use crate::session::record_layout::{first_record, records};
+    use crate::session::record_layout::{first_record, one_event, records};
     use crate::session::synthesize::mmap;
     use crate::sys::process::{Mapping, mappings};
 
-    fn events() -> Vec<EventDescription> {
-        let format = SampleFormat::IDENTIFIER | SampleFormat::IP | SampleFormat::TID | SampleFormat::TIME;
-        let attr = EventAttr { sample_format: format, flags: AttrFlags::SAMPLE_ID_ALL, ..EventAttr::default() };
-        vec![EventDescription { attr, ids: vec![5], name: "clock".to_owned() }]
-    }
-
     fn files(folder: &Path) -> MappedFiles {
-        MappedFiles::keeping_in(RecordLayout::of_events(&events()), Folder::at(folder.to_owned()))
+        MappedFiles::keeping_in(RecordLayout::of_events(&one_event()), Folder::at(folder.to_owned()))
     }
 
-    /// A program that waits, a copy of `sleep`, and where its code is.
-    fn sleeping(at: &Path) -> (Child, Mapping) {
+    /// A program that waits, a copy of `sleep`, and where its code is. It ends when this goes.
+    struct Sleeping {
+        child: Child,
+        code: Mapping,
+    }
+
+    impl Sleeping {
+        fn record(&self) -> Vec<u8> {
+            record_of(self.child.id(), &self.code)
+        }
+
+        fn end(&mut self) {
+            self.child.kill().unwrap();
+            self.child.wait().unwrap();
+        }
+    }
+
+    impl Drop for Sleeping {
+        fn drop(&mut self) {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+
+    fn sleeping(at: &Path) -> Sleeping {
         std::fs::copy("/bin/sleep", at).unwrap();
         let child = Command::new(at).arg("60").spawn().unwrap();
         let name = at.as_os_str().as_bytes();
         let code = || mappings(child.id()).into_iter().find(|map| map.prot & 4 != 0 && map.path == name);
-        let found = std::iter::repeat_with(code).flatten().next();
-        (child, found.unwrap())
+        let code = std::iter::repeat_with(code).flatten().next().unwrap();
+        Sleeping { child, code }
+    }
+
+    /// A program that waits and whose file was deleted, the files with the record of its mapping, and that record.
+    fn deleted(folder: &Path) -> (Sleeping, MappedFiles, Vec<u8>) {
+        let program = folder.join("program");
+        let sleeping = sleeping(&program);
+        std::fs::remove_file(&program).unwrap();
+        // What is there now is not it.
+        std::fs::copy("/bin/true", &program).unwrap();
+        let mut files = files(&folder.join("kept"));
+        let mut record = sleeping.record();
+        files.identify(&mut record);
+        see(&mut files, &record);
+        assert_eq!(files.open, 1);
+        (sleeping, files, record)
     }
 
     fn record_of(pid: u32, map: &Mapping) -> Vec<u8> {
-        let mut writer = Writer::of_records(Vec::new(), &events()).unwrap();
+        let mut writer = Writer::of_records(Vec::new(), &one_event()).unwrap();
         writer.write_mmap2(&mmap(pid, map, SampleId { identifier: Some(5), ..SampleId::default() })).unwrap();
         std::mem::take(writer.get_mut())
     }
@@ -528,42 +554,30 @@ mod tests {
     #[test]
     fn a_file_at_its_path_is_named_and_not_copied() {
         let folder = tempfile::tempdir().unwrap();
-        let (mut child, code) = sleeping(&folder.path().join("program"));
+        let sleeping = sleeping(&folder.path().join("program"));
         let mut files = files(&folder.path().join("kept"));
-        let mut record = record_of(child.id(), &code);
+        let mut record = sleeping.record();
         files.identify(&mut record);
         assert_eq!(id_of(&record), id_of_file(&File::open("/bin/sleep").unwrap()));
         see(&mut files, &record);
-        see(&mut files, &sample(child.id(), code.start));
+        see(&mut files, &sample(sleeping.child.id(), sleeping.code.start));
         let (metadata, failure) = files.conclude(true);
         assert_eq!(
             (metadata.identified, metadata.elsewhere, metadata.kept, failure),
             (Some(1), Some(0), Some(0), None)
         );
-        child.kill().unwrap();
-        child.wait().unwrap();
     }
 
     #[test]
     fn a_deleted_file_is_copied_when_it_is_hit() {
         let folder = tempfile::tempdir().unwrap();
-        let program = folder.path().join("program");
-        let (mut child, code) = sleeping(&program);
-        std::fs::remove_file(&program).unwrap();
-        // What is there now is not it.
-        std::fs::copy("/bin/true", &program).unwrap();
-        let mut files = files(&folder.path().join("kept"));
-        let mut record = record_of(child.id(), &code);
-        files.identify(&mut record);
+        let (mut sleeping, mut files, record) = deleted(folder.path());
         let id = id_of(&record).unwrap();
         assert_eq!(Some(&id), id_of_file(&File::open("/bin/sleep").unwrap()).as_ref());
-        see(&mut files, &record);
-        assert_eq!(files.open, 1);
-        see(&mut files, &sample(child.id(), code.end));
+        see(&mut files, &sample(sleeping.child.id(), sleeping.code.end));
         assert_eq!(files.open, 1, "that was beside it");
-        see(&mut files, &sample(child.id(), code.start + 1));
-        child.kill().unwrap();
-        child.wait().unwrap();
+        see(&mut files, &sample(sleeping.child.id(), sleeping.code.start + 1));
+        sleeping.end();
         let (metadata, failure) = files.conclude(true);
         assert_eq!((metadata.elsewhere, metadata.kept, files.open, failure), (Some(1), Some(1), 0, None));
         assert_eq!(metadata.copied_bytes, std::fs::metadata("/bin/sleep").ok().map(|sleep| sleep.len()));
@@ -572,25 +586,19 @@ mod tests {
     #[test]
     fn what_ends_without_a_sample_is_closed() {
         let folder = tempfile::tempdir().unwrap();
-        let program = folder.path().join("program");
-        let (mut child, code) = sleeping(&program);
-        std::fs::remove_file(&program).unwrap();
-        let mut files = files(&folder.path().join("kept"));
-        let mut record = record_of(child.id(), &code);
-        files.identify(&mut record);
-        see(&mut files, &record);
+        let (sleeping, mut files, _) = deleted(folder.path());
+        let pid = sleeping.child.id();
         let task = |kind: u8, pid: u32, parent: u32| {
             let ids = [u64::from(parent) << 32 | u64::from(pid); 2];
             [&[kind, 0, 0, 0, 0, 0, 32, 0][..], ids.map(u64::to_le_bytes).as_flattened(), &[0; 8]].concat()
         };
         let (forked, exit) = (u32::MAX - 1, 4);
-        see(&mut files, &task(7, forked, child.id()));
-        see(&mut files, &task(exit, child.id(), 1));
+        see(&mut files, &task(7, forked, pid));
+        see(&mut files, &task(exit, pid, 1));
         assert_eq!(files.open, 1, "the child has it, too");
         see(&mut files, &task(exit, forked, 1));
         assert_eq!(files.open, 0);
-        child.kill().unwrap();
-        child.wait().unwrap();
+        drop(sleeping);
         assert_eq!(files.conclude(true).0.kept, Some(0));
     }
 
@@ -598,12 +606,11 @@ mod tests {
     fn a_file_that_is_written_in_its_place_is_another_one() {
         let folder = tempfile::tempdir().unwrap();
         let program = folder.path().join("program");
-        let (mut child, code) = sleeping(&program);
-        child.kill().unwrap();
-        child.wait().unwrap();
+        let mut sleeping = sleeping(&program);
+        sleeping.end();
         let mut files = files(&folder.path().join("kept"));
         let mut id = || {
-            let mut record = record_of(child.id(), &code);
+            let mut record = sleeping.record();
             files.identify(&mut record);
             id_of(&record)
         };
@@ -618,33 +625,24 @@ mod tests {
     #[test]
     fn what_is_mapped_over_is_closed() {
         let folder = tempfile::tempdir().unwrap();
-        let program = folder.path().join("program");
-        let (mut child, code) = sleeping(&program);
-        std::fs::remove_file(&program).unwrap();
-        let mut files = files(&folder.path().join("kept"));
-        let mut record = record_of(child.id(), &code);
-        files.identify(&mut record);
-        see(&mut files, &record);
+        let (sleeping, mut files, record) = deleted(folder.path());
         see(&mut files, &record);
         assert_eq!(files.open, 1, "the same again");
-        let other = Mapping { path: b"//anon".to_vec(), inode: 0, ..code };
-        see(&mut files, &record_of(child.id(), &other));
+        let other = Mapping { path: b"//anon".to_vec(), inode: 0, ..sleeping.code.clone() };
+        see(&mut files, &record_of(sleeping.child.id(), &other));
         assert_eq!(files.open, 0);
-        child.kill().unwrap();
-        child.wait().unwrap();
     }
 
     #[test]
     fn of_a_file_that_is_gone_the_record_stays_as_it_is() {
         let folder = tempfile::tempdir().unwrap();
         let program = folder.path().join("program");
-        let (mut child, code) = sleeping(&program);
-        child.kill().unwrap();
-        child.wait().unwrap();
+        let mut sleeping = sleeping(&program);
+        sleeping.end();
         std::fs::copy("/bin/true", folder.path().join("new")).unwrap();
         std::fs::rename(folder.path().join("new"), &program).unwrap();
         let mut files = files(&folder.path().join("kept"));
-        let before = record_of(child.id(), &code);
+        let before = sleeping.record();
         let mut record = before.clone();
         files.identify(&mut record);
         assert_eq!(record, before);
