@@ -298,7 +298,11 @@ fn advice(machine: &Machine, tracing: &TracingReport) -> Vec<String> {
     );
     say(
         !machine.may_sample_system() && usable,
-        "To record all processes (-a), set kernel.perf_event_paranoid to 0 or lower, or give hbbp CAP_PERFMON.",
+        "To record all processes (-a), or a control group (--cgroup), set kernel.perf_event_paranoid to 0 or lower, or give hbbp CAP_PERFMON.",
+    );
+    say(
+        probes.system_wide.works() && !probes.control_group.works(),
+        "To record a control group (--cgroup), use a kernel with CONFIG_CGROUP_PERF, and mount its groups (cgroup2 at /sys/fs/cgroup).",
     );
     say(
         (scope == 1 || scope > 1 && !untraced) && !privileges.sys_ptrace,

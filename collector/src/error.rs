@@ -21,6 +21,9 @@ pub enum RecordError {
     /// `-p` or `-t` of something that is not there.
     #[error("there is no process or thread {0}")]
     NoSuchTask(u32),
+    /// A control group that was there is not any more.
+    #[error("the control group {0} was removed")]
+    NoSuchGroup(String),
     /// No events to record.
     #[error(transparent)]
     Plan(#[from] PlanError),

@@ -7,6 +7,7 @@
 
 pub mod calibration;
 mod control;
+mod control_group;
 pub mod doctor;
 pub mod errno;
 mod error;
@@ -19,6 +20,7 @@ pub mod simulation;
 mod sys;
 pub mod tracer;
 
+pub use control_group::{ControlGroup, ControlGroupError};
 pub use error::RecordError;
 pub use named::processes_named;
 pub use session::command::find_program;

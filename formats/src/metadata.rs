@@ -58,8 +58,10 @@ tolerant_objects! {
         pub version: Option<String>,
         /// What the counts come from.
         pub source: Option<CountsFrom>,
-        /// What was recorded: `command`, `processes`, `threads` or `system`.
+        /// What was recorded: `command`, `processes`, `threads`, `cgroup` or `system`.
         pub target: Option<String>,
+        /// The control group that was recorded: its path in the hierarchy, as the recorder saw it.
+        pub cgroup: Option<String>,
         /// The events, in the order of the recording.
         pub events: Vec<EventMetadata>,
         /// Entries of a full branch stack, where the kernel says.

@@ -111,7 +111,8 @@ fn text(report: &Report) -> String {
     .collect();
     let held = if held.is_empty() { "no capabilities".to_owned() } else { held.join(", ") };
     line(&mut out, "Permissions", &format!("perf_event_paranoid {paranoid}, {held}"));
-    line(&mut out, "Kernel code", &format!("sampling: {}; all processes: {}", probes.kernel_code, probes.system_wide));
+    let (kernel, all, group) = (probes.kernel_code, probes.system_wide, probes.control_group);
+    line(&mut out, "Kernel code", &format!("sampling: {kernel}; all processes: {all}; a control group: {group}"));
 
     out.push_str("\nhbbp record would use\n");
     let used = &report.would_use;

@@ -10,7 +10,7 @@ mod tracing;
 
 use std::collections::BTreeSet;
 use std::env;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io::stderr;
 use std::os::fd::AsRawFd;
@@ -27,11 +27,13 @@ use collector::plan::request::{Request, Target};
 use collector::session::{Outcome, Session, Summary};
 use collector::tracer::{TracerChoice, TracerOptions};
 use collector::{
-    CommandError, KernelOpener, Stop, allocate_in_large_steps, is_standard_output, processes_named, raise_limits,
+    CommandError, ControlGroup, ControlGroupError, KernelOpener, Stop, allocate_in_large_steps, is_standard_output,
+    processes_named, raise_limits,
 };
 use perfdata::Recording;
 
 use crate::calibration;
+use crate::commands::nearest::nearest;
 pub use crate::commands::record::command_output::{CommandOutput, OpenedOutput};
 use crate::commands::record::precision::Goal;
 pub use crate::commands::record::precision::Wanted;
@@ -40,7 +42,7 @@ pub use crate::commands::record::sampling::{SAMPLING, SamplingArgs};
 use crate::commands::record::simulation::{SimulationArgs, TruthFile};
 use crate::output;
 
-/// Record a command, a process or the whole machine
+/// Record a command, a process, a container or the whole machine
 ///
 /// Without options, the events are the best the machine has (see `hbbp doctor`), and branches are traced in software where the
 /// hardware records none. Whatever is weaker than it could be is printed and written into the recording. The exit status is that of the
@@ -61,7 +63,11 @@ pub struct Args {
     /// Record everything that runs
     #[arg(short, long)]
     all_cpus: bool,
-    /// Record on these CPUs only, such as 0-3,8; without a command, -p or -t, everything that runs there
+    /// Record what runs in a control group (a container, a service), and what comes into it: by its folder, its path below
+    /// /sys/fs/cgroup, or a name that no other has, such as nginx.service, nginx, or the id of a container. Needs the rights of -a
+    #[arg(long, value_name = "GROUP", conflicts_with_all = ["pid", "tid", "all_cpus"])]
+    cgroup: Option<OsString>,
+    /// Record on these CPUs only, such as 0-3,8; without a command, -p, -t or --cgroup, everything that runs there
     #[arg(short = 'C', long = "cpu", value_name = "CPUS")]
     cpus: Option<CpuList>,
     /// Go on until the largest rows of the instruction mix are right within so many percent by chance (95 %): a command is run again and
@@ -88,7 +94,7 @@ pub struct Args {
     /// Print errors only
     #[arg(short, long, action = ArgAction::SetTrue)]
     quiet: bool,
-    /// Command to record; with -p, -t or -a, the recording lasts as long as this command runs
+    /// Command to record; with -p, -t, --cgroup or -a, the recording lasts as long as this command runs
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
     #[command(flatten)]
@@ -108,6 +114,25 @@ impl fmt::Display for NoSuchProcess {
 
 impl std::error::Error for NoSuchProcess {}
 
+/// The control group that is meant is not there, or cannot be told.
+#[derive(Debug)]
+struct NoSuchGroup(ControlGroupError);
+
+impl fmt::Display for NoSuchGroup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let error = &self.0;
+        match error {
+            ControlGroupError::NoSuch { name, existing, .. } => match nearest(name, existing).as_slice() {
+                [] => write!(f, "{error}: `systemd-cgls` and /proc/PID/cgroup say which there are"),
+                names => write!(f, "{error}: did you mean {}?", names.join(" or ")),
+            },
+            _ => write!(f, "{error}"),
+        }
+    }
+}
+
+impl std::error::Error for NoSuchGroup {}
+
 const EXAMPLES: &str = "\
 Examples:
   hbbp record -- ./server --once               the best events this machine has
@@ -115,6 +140,8 @@ Examples:
   hbbp record -p nginx --duration 30           all processes of that name
   hbbp record -p 1234 --inject --duration 30   the same, its bursts taken by an agent inside it
   hbbp record -a -o all.data -- sleep 10       everything that runs meanwhile
+  hbbp record --cgroup nginx.service -- sleep 60
+                                               what runs in a service or a container
   hbbp record -o - -- ./job | hbbp mix -i -    no file; the command prints to stderr
   hbbp record -a --rotate 60s --keep 24        on and on, in files of a minute; 24 are kept
   hbbp record --tracer lookahead --overhead 5 -- make
@@ -256,7 +283,7 @@ fn not_begun(error: anyhow::Error) -> anyhow::Result<ExitCode> {
 /// What the process exits with if nothing can be asked for: that is wrong usage, unless a process is missing.
 fn usage(error: &anyhow::Error) -> ExitCode {
     output::say(error.to_string());
-    if error.is::<NoSuchProcess>() { ExitCode::FAILURE } else { ExitCode::from(2) }
+    if error.is::<NoSuchProcess>() || error.is::<NoSuchGroup>() { ExitCode::FAILURE } else { ExitCode::from(2) }
 }
 
 fn request(args: Args, say: &dyn Fn(&str)) -> anyhow::Result<Request> {
@@ -269,14 +296,19 @@ fn request(args: Args, say: &dyn Fn(&str)) -> anyhow::Result<Request> {
     if args.precision.is_some() && is_standard_output(&args.output) {
         bail!("--precision reads the recording while it is written: it needs a file");
     }
-    if args.precision.is_some() && !args.command.is_empty() && (args.all_cpus || !args.pid.is_empty()) {
+    if args.precision.is_some()
+        && !args.command.is_empty()
+        && (args.all_cpus || args.cgroup.is_some() || !args.pid.is_empty())
+    {
         bail!("--precision decides when a recording of what runs already ends: it cannot be a command that decides");
     }
     let rotation = args.rotation.rotation();
     if rotation.is_some() && args.precision.is_some() {
         bail!("--precision reads one recording while it is written: it cannot be with --rotate");
     }
-    let target = if args.all_cpus
+    let target = if let Some(word) = &args.cgroup {
+        Target::Group(control_group(word, say)?)
+    } else if args.all_cpus
         || args.cpus.is_some() && args.command.is_empty() && args.pid.is_empty() && args.tid.is_empty()
     {
         Target::System
@@ -289,7 +321,7 @@ fn request(args: Args, say: &dyn Fn(&str)) -> anyhow::Result<Request> {
         Target::Command
     };
     let mut request = Request {
-        options: Options { system_wide: target == Target::System, ..Options::default() },
+        options: Options { system_wide: matches!(target, Target::System | Target::Group(_)), ..Options::default() },
         tracer: TracerOptions { inject: args.inject, ..TracerOptions::default() },
         simulation: (args.pmu == "simulated").then(|| args.simulation.options()),
         target,
@@ -311,6 +343,15 @@ fn request(args: Args, say: &dyn Fn(&str)) -> anyhow::Result<Request> {
 /// The command line, for the recording.
 fn cmdline() -> Vec<String> {
     env::args_os().map(|word| word.to_string_lossy().into_owned()).collect()
+}
+
+/// The control group that a word names.
+fn control_group(word: &OsStr, say: &dyn Fn(&str)) -> anyhow::Result<ControlGroup> {
+    let group = ControlGroup::find(word).map_err(NoSuchGroup)?;
+    if Path::new(word) != Path::new(group.name()) {
+        say(&format!("the control group is {}", group.name()));
+    }
+    Ok(group)
 }
 
 /// The processes that a word of `-p` names: a number, or the name of all of them.

@@ -3,6 +3,7 @@
 
 use serde_json::Value;
 
+use super::cgroup::Group;
 use super::*;
 
 /// `program SECONDS`, with all its time in the function NAME.
@@ -52,11 +53,11 @@ int main(int argc, char **argv) {
 }
 "#;
 
-const WITH_ID: &str = "-Wl,--build-id=sha1";
+pub const WITH_ID: &str = "-Wl,--build-id=sha1";
 const WITHOUT_ID: &str = "-Wl,--build-id=none";
 
 /// A static program that spends its time in the function `name`.
-fn spins_in(place: &Place, name: &str, id: &str) -> Option<PathBuf> {
+pub fn spins_in(place: &Place, name: &str, id: &str) -> Option<PathBuf> {
     let source = place.path("named.c");
     fs::write(&source, SPIN).unwrap();
     testing::c_program(&place.path("built"), "named", &[source], &["-static", &format!("-DNAME={name}"), id])
@@ -211,20 +212,13 @@ fn a_program_that_was_made_in_memory() {
 fn the_control_group_of_a_process_is_a_key() {
     let Some(place) = Place::to_record() else { return };
     let Some(inside) = spins_in(&place, "inside", WITH_ID) else { return };
-    let name = format!("hbbp-test-{}", std::process::id());
-    let unified = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"].map(Path::new);
-    let group = unified.iter().find(|root| root.join("cgroup.procs").is_file()).map(|root| root.join(&name));
-    let Some(group) = group.filter(|group| fs::create_dir(group).is_ok()) else {
-        testing::skip!(Privileges, "no control group can be made");
-        return;
-    };
-    let (spin, procs) = (inside.display(), group.join("cgroup.procs"));
+    let Some(group) = Group::make() else { return };
+    let (spin, procs) = (inside.display(), group.processes());
     let script = format!("{spin} 1 & sh -c 'echo $$ > {} && exec {spin} 1'; wait", procs.display());
     record(&place, &["--", "sh", "-c", &script]);
     let mut mix = Command::new(hbbp());
     mix.args(["mix", "--no-cache", "--format", "json", "--rows", "cgroup"]).arg(place.recording());
     let output = mix.output().unwrap();
-    fs::remove_dir(&group).unwrap();
     assert!(output.status.success(), "{}", errors(&output));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     let shares: BTreeMap<String, f64> = report["rows"]
@@ -233,7 +227,7 @@ fn the_control_group_of_a_process_is_a_key() {
         .iter()
         .map(|row| (row["cgroup"].as_str().unwrap().to_owned(), row["share"].as_f64().unwrap()))
         .collect();
-    let own = shares.iter().find(|(path, _)| path.ends_with(&format!("/{name}"))).map(|(_, share)| *share);
+    let own = shares.iter().find(|(path, _)| path.ends_with(&format!("/{}", group.name()))).map(|(_, share)| *share);
     assert!(own.is_some_and(|share| (0.3..0.7).contains(&share)), "{shares:?}");
 }
 

@@ -143,6 +143,8 @@ pub struct Probes {
     pub kernel_code: Probe,
     /// An event of all tasks on one CPU.
     pub system_wide: Probe,
+    /// An event of a control group on one CPU.
+    pub control_group: Probe,
     /// Lost samples in what an event's read returns (since Linux 6.0).
     pub lost_counts: Probe,
 }
@@ -167,6 +169,7 @@ impl Default for Probes {
             breakpoint: none,
             kernel_code: none,
             system_wide: none,
+            control_group: none,
             lost_counts: none,
         }
     }

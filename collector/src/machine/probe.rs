@@ -14,6 +14,12 @@ pub trait EventOpener {
     /// What `perf_event_open` answered.
     fn try_open(&mut self, attr: &EventAttr, cpu: Option<u32>, all_tasks: bool) -> Result<(), Errno>;
 
+    /// Opens `attr` for a moment, for the control group at the top of those that can be seen here, on `cpu`.
+    ///
+    /// # Errors
+    /// What `perf_event_open` answered; ENOENT where no groups are mounted that perf events know.
+    fn try_control_group(&mut self, attr: &EventAttr, cpu: u32) -> Result<(), Errno>;
+
     /// Becomes the tracer of a child of this process for a moment.
     ///
     /// # Errors
@@ -60,5 +66,6 @@ pub(super) fn probe(opener: &mut dyn EventOpener, cpu: u32) -> Probes {
         ..Probes::default()
     };
     probes.system_wide = Probe::from(opener.try_open(&dummy, Some(cpu), true));
+    probes.control_group = Probe::from(opener.try_control_group(&dummy, cpu));
     probes
 }

@@ -237,6 +237,10 @@ mod tests {
             }
         }
 
+        fn try_control_group(&mut self, _: &EventAttr, _: u32) -> Result<(), Errno> {
+            Err(Errno::EACCES)
+        }
+
         fn try_trace(&mut self) -> Result<(), Errno> {
             Err(Errno::ENOSYS)
         }

@@ -109,6 +109,9 @@ pub enum PlanError {
     /// All processes were asked for, and `perf_event_paranoid` (the number) forbids it.
     #[error("recording all processes needs CAP_PERFMON or kernel.perf_event_paranoid at 0 or lower (it is {0})")]
     NoSystemWide(i32),
+    /// A control group was asked for, and `perf_event_paranoid` (the number) forbids it.
+    #[error("recording a control group needs CAP_PERFMON or kernel.perf_event_paranoid at 0 or lower (it is {0})")]
+    NoGroup(i32),
     /// A period that cannot be.
     #[error("period {period} of {role}: {rule}")]
     Period {

@@ -6,6 +6,7 @@ use std::os::fd::RawFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::control_group::ControlGroup;
 use crate::error::RecordError;
 use crate::machine::cpu_list::CpuList;
 use crate::plan::event_spec::Levels;
@@ -73,6 +74,8 @@ pub enum Target {
     Threads(Vec<u32>),
     /// Everything that runs on the CPUs.
     System,
+    /// What is in a control group, or comes into it, while it is there.
+    Group(ControlGroup),
 }
 
 impl Target {
@@ -83,6 +86,20 @@ impl Target {
             Self::Processes(_) => "processes",
             Self::Threads(_) => "threads",
             Self::System => "system",
+            Self::Group(_) => "cgroup",
+        }
+    }
+
+    /// Whether its events are those of CPUs, not of threads.
+    pub(crate) fn is_by_cpu(&self) -> bool {
+        matches!(self, Self::System | Self::Group(_))
+    }
+
+    /// The control group, if it is one.
+    pub(crate) fn group(&self) -> Option<&ControlGroup> {
+        match self {
+            Self::Group(group) => Some(group),
+            _ => None,
         }
     }
 
@@ -90,7 +107,7 @@ impl Target {
     pub(crate) fn ids(&self) -> &[u32] {
         match self {
             Self::Processes(ids) | Self::Threads(ids) => ids,
-            Self::Command | Self::System => &[],
+            Self::Command | Self::System | Self::Group(_) => &[],
         }
     }
 }
@@ -100,7 +117,7 @@ impl Request {
     pub(crate) fn check(&self) -> Result<(), RecordError> {
         let refuse = |reason: String| Err(RecordError::Request(reason));
         if self.target == Target::Command && self.command.is_empty() {
-            return refuse("nothing to record: give a command, -p, -t or -a".to_owned());
+            return refuse("nothing to record: give a command, -p, -t, --cgroup or -a".to_owned());
         }
         if matches!(&self.target, Target::Processes(ids) | Target::Threads(ids) if ids.is_empty()) {
             return refuse("no process or thread given".to_owned());
@@ -125,6 +142,20 @@ impl Request {
         if self.target == Target::System && matches!(self.tracer.kind, TracerChoice::Kind(_)) {
             return refuse("--tracer cannot follow everything that runs: give a command, -p or -t".to_owned());
         }
+        if self.target.group().is_some() {
+            let is_possible = match self.tracer.kind {
+                TracerChoice::Auto | TracerChoice::None => true,
+                TracerChoice::Kind(kind) => kind == TracerKind::Lookahead,
+            };
+            if !is_possible && self.check_agents().is_none() {
+                return refuse(
+                    "--cgroup goes with --tracer lookahead or none: its threads are stopped for bursts".to_owned(),
+                );
+            }
+            if self.no_inherit {
+                return refuse("-i cannot be with --cgroup: what starts in a control group is in it".to_owned());
+            }
+        }
         self.check_agents().map_or(Ok(()), |reason| refuse(reason.to_owned()))?;
         let Options { ebs, lbr, levels, frequency, filter, ebs_period, lbr_period, .. } = &self.options;
         let other_events = *ebs != EventOption::Best || *lbr != EventOption::Best || *levels == Some(Levels::Kernel);
@@ -139,7 +170,9 @@ impl Request {
         }
         if let Some(SimulationOptions { pmu, .. }) = &self.simulation {
             if self.target != Target::Command || self.no_inherit || self.cpus.is_some() {
-                return refuse("the simulated PMU runs a command, all of it: no -p, -t, -a, -C, -i".to_owned());
+                return refuse(
+                    "the simulated PMU runs a command, all of it: no -p, -t, -a, --cgroup, -C, -i".to_owned(),
+                );
             }
             let Options { ebs, lbr, frequency, levels, filter, .. } = &self.options;
             let other_events =
@@ -204,7 +237,7 @@ impl Request {
             Target::Threads(_) if is_agent || inject => Some(
                 "agents are put into whole processes: use -p PID --inject, or leave --tracer agent and --inject out",
             ),
-            Target::Command | Target::System if inject => {
+            Target::Command | Target::System | Target::Group(_) if inject => {
                 Some("--inject is for processes that run already (-p): commands have agents without it")
             }
             _ => None,

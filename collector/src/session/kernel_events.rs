@@ -10,7 +10,7 @@ use perfdata::{EventAttr, EventDescription};
 use crate::errno::Errno;
 use crate::machine::Machine;
 use crate::plan::event_spec::EventSpec;
-use crate::plan::request::{Request, Target};
+use crate::plan::request::Request;
 use crate::session::Summary;
 use crate::session::metadata::{count_event, event_metadata};
 use crate::session::open::{Opened, Totals};
@@ -53,7 +53,7 @@ impl KernelEvents {
             (0..opened.rings.len()).map(|ring| opened.events.iter().position(|event| event.ring == ring)).collect();
         Self {
             events: opened.descriptions(specs, &attrs),
-            of_threads: request.target != Target::System,
+            of_threads: !request.target.is_by_cpu(),
             may_be_multiplexed: specs.iter().map(|spec| all_cpus && shares_counters(spec.code.kind, machine)).collect(),
             specs: specs.to_vec(),
             attrs,

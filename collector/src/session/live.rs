@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
+use crate::control_group::ControlGroup;
 use crate::errno::Errno;
 use crate::session::command::Command;
 use crate::session::producer::Producer;
@@ -35,6 +36,8 @@ pub(crate) struct Live {
     pub(crate) command: Option<Command>,
     /// Processes or threads to be recorded; recording ends with the last.
     watched: Vec<Watched>,
+    /// The control group that is recorded: recording ends when it is removed.
+    pub(crate) group: Option<ControlGroup>,
     deadline: Option<Instant>,
     /// Set when there is no reason to record more.
     pub(crate) enough: Option<Arc<AtomicBool>>,
@@ -66,6 +69,7 @@ impl Live {
             signals,
             command: None,
             watched,
+            group: None,
             deadline: None,
             enough: None,
             due: None,
@@ -136,7 +140,8 @@ impl Live {
             watched.ended = watched.ended || !is_running(watched.id);
         }
         let all_ended = !self.watched.is_empty() && self.watched.iter().all(|watched| watched.ended);
-        all_ended.then_some(Stop::TargetsEnded)
+        let is_removed = self.group.as_ref().is_some_and(|group| !group.is_there());
+        (all_ended || is_removed).then_some(Stop::TargetsEnded)
     }
 
     fn timeout(&self) -> Duration {
@@ -164,6 +169,7 @@ impl Live {
     pub(crate) fn wait_for_command(&mut self, limit: Option<Instant>) -> io::Result<Option<i32>> {
         self.deadline = None;
         self.watched.clear();
+        self.group = None;
         self.records = false;
         loop {
             if self.command.as_mut().is_none_or(|command| command.status().is_some()) {

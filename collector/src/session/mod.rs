@@ -14,6 +14,7 @@ mod lead;
 pub(crate) mod limits;
 pub(crate) mod live;
 mod mapped_files;
+mod members;
 pub(crate) mod metadata;
 pub(crate) mod open;
 pub(crate) mod output;
@@ -48,6 +49,7 @@ use crate::control::Control;
 use crate::errno::plain;
 use crate::error::RecordError;
 use crate::machine::Machine;
+use crate::plan::PlanError;
 use crate::plan::choice::{Choice, choose};
 use crate::plan::event_spec::Levels;
 use crate::plan::request::{Request, Target};
@@ -61,6 +63,7 @@ use crate::session::kernel_events::KernelEvents;
 use crate::session::limits::{check_files, open_files};
 use crate::session::live::Live;
 use crate::session::mapped_files::MappedFiles;
+use crate::session::members::Members;
 use crate::session::metadata::{features, metadata};
 use crate::session::open::KernelOpener;
 use crate::session::output::{Output, is_stream};
@@ -145,6 +148,9 @@ impl<'a> Session<'a> {
         request.check()?;
         for &id in request.target.ids() {
             group_and_parent(id).ok_or(RecordError::NoSuchTask(id))?;
+        }
+        if let Some(group) = request.target.group().filter(|group| !group.is_there()) {
+            return Err(RecordError::NoSuchGroup(group.name().to_owned()));
         }
         raise_limits();
         let files = open_files();
@@ -243,12 +249,18 @@ impl<'a> Session<'a> {
             }
         }
         self.live.begin(self.request.duration);
+        if let Some(group) = self.request.target.group().filter(|group| group.processes().is_empty()) {
+            say(&format!("no process is in the control group {}: what comes into it is recorded", group.name()));
+        }
         let settled = self.output.as_mut().map_or(Ok(()), Output::settle);
         let synthesized = settled.map_err(RecordError::from).and(synthesized);
         // Events that are running before `/proc` is read miss no mapping; those of a command begin with its exec.
         let synthesized = synthesized.and_then(|()| if by_exec { Ok(()) } else { self.synthesize() });
         let recorded = synthesized.and_then(|()| self.start_files()).and_then(|()| {
             let stop = self.run_in_files(say)?;
+            if let Some(group) = self.request.target.group().filter(|_| stop == Stop::TargetsEnded) {
+                say(&format!("the control group {} was removed: the recording ends", group.name()));
+            }
             self.end_with_a_file(say)?;
             Ok(stop)
         });
@@ -293,6 +305,7 @@ impl<'a> Session<'a> {
     /// The metadata, as far as it is known before anything is recorded.
     fn introduction(&self) -> Metadata {
         let mut metadata = metadata(&self.choice, self.machine, self.request.target.word(), self.began);
+        metadata.cgroup = self.request.target.group().map(|group| group.name().to_owned());
         metadata.calibration.clone_from(&self.request.calibration);
         metadata.mapped_files = Some(MappedFilesMetadata::default());
         if let Some(files) = &self.rotating {
@@ -332,6 +345,7 @@ impl<'a> Session<'a> {
         let pids = match &self.request.target {
             Target::Command => Vec::new(),
             Target::System => all_processes(),
+            Target::Group(group) => group.processes(),
             Target::Processes(ids) | Target::Threads(ids) => ids.clone(),
         };
         for pid in pids {
@@ -375,7 +389,11 @@ fn plan(request: &Request, machine: &Machine) -> Result<(Choice, Option<Box<dyn 
         let (timing, choice) = Timing::plan(request, machine)?;
         return Ok((choice, Some(Box::new(timing))));
     }
-    let mut choice = choose(machine, &request.options, &mut KernelOpener)?;
+    let choice = choose(machine, &request.options, &mut KernelOpener);
+    let mut choice = choice.map_err(|error| match error {
+        PlanError::NoSystemWide(level) if request.target.group().is_some() => PlanError::NoGroup(level),
+        error => error,
+    })?;
     let tracing = Tracing::plan(request, machine, &mut choice)?;
     Ok((choice, tracing.map(|tracing| Box::new(tracing) as Box<dyn PlannedFollower>)))
 }
@@ -430,15 +448,18 @@ fn begin(
         Target::Processes(ids) | Target::Threads(ids) => {
             ids.iter().filter_map(|&id| Some(Some(group_and_parent(id)?.0))).collect()
         }
-        Target::System => vec![None],
+        // Who is in the group is not known before the end.
+        Target::System | Target::Group(_) => vec![None],
     };
     let (mut control, nobody) = Control::new(RecordLayout::of_events(&events), request.off, &roots, burst_id)?;
     choice.degradations.extend(nobody);
     let mut recorder = Recorder::new(writer, burst_id);
     let mut live = Live::new(producers, signals, request.target.ids());
     live.messages = control.polled();
+    live.group = request.target.group().cloned();
     tracer.into_iter().for_each(|tracer| control.tell(tracer));
     recorder.control = Some(control);
+    recorder.members = request.target.group().map(|group| Members::new(group.clone(), recorder.writer.events()));
     recorder.files = MappedFiles::new(RecordLayout::of_events(recorder.writer.events()), !request.no_copies);
     Ok(Begun { live, command, recorder })
 }

@@ -1,8 +1,11 @@
 //! Opening the events of a session on every CPU and thread, and mapping the rings.
 
+use std::os::fd::AsRawFd;
+
 use perfdata::{EventAttr, EventDescription, ReadFormat};
 
-use crate::errno::Errno;
+use crate::control_group::{ControlGroup, topmost};
+use crate::errno::{Errno, plain};
 use crate::machine::EventOpener;
 use crate::machine::cpu_list::CpuList;
 use crate::plan::event_spec::{EventSpec, SessionAttrs};
@@ -19,6 +22,11 @@ impl EventOpener for KernelOpener {
             cpu => Scope::Thread(0, cpu),
         };
         EventFd::open(attr, scope).map(drop)
+    }
+
+    fn try_control_group(&mut self, attr: &EventAttr, cpu: u32) -> Result<(), Errno> {
+        let group = topmost().map_err(|error| Errno(error.raw_os_error().unwrap_or(Errno::ENOENT.0)))?;
+        EventFd::open(attr, Scope::Group(group.as_raw_fd(), cpu)).map(drop)
     }
 
     fn try_trace(&mut self) -> Result<(), Errno> {
@@ -45,6 +53,26 @@ pub enum OpenError {
         target: String,
         /// What the kernel said.
         errno: Errno,
+    },
+    /// `perf_event_open` refused an event of a control group.
+    #[error("cannot open {event} for the control group {group} on CPU {cpu}: {errno}{}", group_hint(*.errno))]
+    Group {
+        /// Name of the event.
+        event: String,
+        /// The path of the group.
+        group: String,
+        /// The CPU.
+        cpu: u32,
+        /// What the kernel said.
+        errno: Errno,
+    },
+    /// The folder of a control group cannot be opened.
+    #[error("the control group {group} cannot be opened: {}", plain(.source))]
+    Folder {
+        /// The path of the group.
+        group: String,
+        /// What the system said.
+        source: std::io::Error,
     },
     /// No CPU of the chosen ones has the event's PMU.
     #[error("none of the CPUs {0} can count the chosen events")]
@@ -78,11 +106,23 @@ fn open_hint(errno: Errno) -> &'static str {
     }
 }
 
+fn group_hint(errno: Errno) -> &'static str {
+    match errno {
+        Errno::EINVAL => {
+            "; the kernel has no events of control groups (CONFIG_CGROUP_PERF): record everything (-a), and look at `--rows cgroup`"
+        }
+        Errno::ENOENT | Errno(libc::EBADF) => "; it was removed, or is in a hierarchy that perf events do not know",
+        errno => open_hint(errno),
+    }
+}
+
 /// The threads to open events on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Threads {
     /// Everything that runs on a CPU.
     All,
+    /// Those of a control group.
+    Group(ControlGroup),
     /// The threads with these ids.
     Of(Vec<u32>),
 }
@@ -156,8 +196,15 @@ pub(crate) fn open(
     mut pages: usize,
     may_shrink: bool,
 ) -> Result<Opened, OpenError> {
+    let folder = match threads {
+        Threads::Group(group) => {
+            Some((group, group.open().map_err(|source| OpenError::Folder { group: group.name().to_owned(), source })?))
+        }
+        Threads::All | Threads::Of(_) => None,
+    };
     let scopes = |cpu: u32| match threads {
         Threads::All => vec![Scope::Cpu(cpu)],
+        Threads::Group(_) => folder.iter().map(|(_, folder)| Scope::Group(folder.as_raw_fd(), cpu)).collect(),
         Threads::Of(threads) => threads.iter().map(|&thread| Scope::Thread(thread as i32, Some(cpu))).collect(),
     };
     let mut opened = Opened { events: Vec::new(), rings: Vec::new(), pages };
@@ -176,8 +223,12 @@ pub(crate) fn open(
                         continue;
                     }
                     Err(errno) => {
+                        if let Some((group, _)) = &folder {
+                            let (event, group) = (event.name(), group.name().to_owned());
+                            return Err(OpenError::Group { event, group, cpu, errno });
+                        }
                         let target = match scope {
-                            Scope::Cpu(cpu) => format!("CPU {cpu}"),
+                            Scope::Cpu(cpu) | Scope::Group(_, cpu) => format!("CPU {cpu}"),
                             Scope::Thread(thread, _) => format!("thread {thread}, CPU {cpu}"),
                         };
                         return Err(OpenError::Event { event: event.name(), target, errno });

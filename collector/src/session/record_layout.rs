@@ -1,5 +1,6 @@
 //! Where in a record the time and the event id are.
 
+use perf_event_open_sys::bindings as sys;
 use perfdata::{AttrFlags, EventAttr, EventDescription, SampleFormat};
 
 /// Bytes of a record's header: type, misc, size.
@@ -115,6 +116,25 @@ impl RecordLayout {
         if let Some(time) = time.and_then(|at| mapping.get_mut(at..at + 8)) {
             time.fill(0);
         }
+    }
+
+    /// Gives the records of what was there before this time. Those of forks have it twice.
+    pub(crate) fn put_at(&self, found: &mut [u8], time: u64) -> Result<(), BrokenRecord> {
+        /// In the body: after pid, ppid, tid, ptid.
+        const OF_FORK: usize = 16;
+        let mut offset = 0;
+        while let Some(record) = first_record(&found[offset..], offset)? {
+            let (begin, end) = (offset, offset + record.all.len());
+            let in_fork = (record.kind == sys::PERF_RECORD_FORK).then_some(begin + HEADER + OF_FORK);
+            let in_trailer = self.trailer_time.and_then(|before_end| end.checked_sub(before_end));
+            for at in in_fork.into_iter().chain(in_trailer) {
+                if let Some(place) = found.get_mut(at..at + 8) {
+                    place.copy_from_slice(&time.to_le_bytes());
+                }
+            }
+            offset = end;
+        }
+        Ok(())
     }
 
     /// The event id of a sample.

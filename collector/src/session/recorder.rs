@@ -13,6 +13,7 @@ use crate::errno::Errno;
 use crate::session::cgroups::Cgroups;
 use crate::session::lead::Lead;
 use crate::session::mapped_files::MappedFiles;
+use crate::session::members::Members;
 use crate::session::record_layout::{BrokenRecord, RecordLayout, records};
 pub(crate) use crate::session::recorder::turn::Ended;
 use crate::session::rotation::Safe;
@@ -43,7 +44,7 @@ pub(crate) trait RingSource {
 pub enum Stop {
     /// The command has ended.
     CommandEnded,
-    /// All processes or threads that were to be recorded have ended.
+    /// All processes or threads that were to be recorded have ended, or the control group was removed.
     TargetsEnded,
     /// The time is up.
     Duration,
@@ -81,6 +82,8 @@ pub(crate) struct Recorder<W: Write> {
     pub(crate) tally: Tally,
     pub(crate) files: MappedFiles,
     pub(crate) cgroups: Cgroups,
+    /// Those of the control group that is recorded, if one is.
+    pub(crate) members: Option<Members>,
     pub(crate) writer: Writer<W>,
     ring: Vec<u8>,
     out: Vec<u8>,
@@ -108,6 +111,7 @@ impl<W: Write> Recorder<W> {
             tally: Tally::new(layout, &ids),
             files: MappedFiles::new(layout, false),
             cgroups: Cgroups::new(layout),
+            members: None,
             writer,
             ring: Vec::new(),
             out: Vec::new(),
@@ -185,6 +189,7 @@ impl<W: Write> Recorder<W> {
         for record in records(found) {
             self.cgroups.see(&record?);
         }
+        self.members.iter_mut().try_for_each(|members| members.found(found))?;
         if let Some(standing) = &mut self.standing {
             for record in records(found) {
                 standing.see(&record?);
@@ -216,6 +221,9 @@ impl<W: Write> Recorder<W> {
         for ring in 0..source.rings() {
             self.ring.clear();
             source.drain(ring, &mut self.ring);
+            if let Some(members) = &mut self.members {
+                members.complete(&mut self.ring, self.order.let_go())?;
+            }
             self.files.identify(&mut self.ring);
             for record in records(&self.ring) {
                 self.cgroups.see(&record?);

@@ -54,12 +54,11 @@ pub(crate) fn open_all(
         ));
     }
     let session = SessionAttrs {
-        with_cpu: request.target == Target::System || request.cpus.is_some() || machine.core_pmus().count() > 1,
-        inherit: !request.no_inherit && request.target != Target::System,
+        with_cpu: request.target.is_by_cpu() || request.cpus.is_some() || machine.core_pmus().count() > 1,
+        inherit: !request.no_inherit && !request.target.is_by_cpu(),
         enable_on_exec: request.target == Target::Command,
         lost_counts: machine.probes.lost_counts.works(),
-        exclude_idle: request.target == Target::System
-            && choice.events.iter().all(|event| event.unit == Unit::Nanoseconds),
+        exclude_idle: request.target.is_by_cpu() && choice.events.iter().all(|event| event.unit == Unit::Nanoseconds),
         // A quarter: three more have room for what comes until the reader is there.
         watermark: u32::try_from(pages.saturating_mul(page_size) / 4).unwrap_or(u32::MAX),
     };
@@ -67,6 +66,7 @@ pub(crate) fn open_all(
     let open = |threads: &Threads| open(&choice.events, &attrs, threads, &cpus, pages, request.ring_pages.is_none());
     let opened = match &request.target {
         Target::System => open(&Threads::All)?,
+        Target::Group(group) => open(&Threads::Group(group.clone()))?,
         Target::Command => open(&Threads::Of(command.iter().map(PreparedCommand::pid).collect()))?,
         Target::Threads(threads) => open(&Threads::Of(threads.clone()))?,
         Target::Processes(pids) => {
@@ -97,7 +97,7 @@ pub(crate) fn cpus(request: &Request, machine: &Machine) -> CpuList {
 /// How many threads, or CPUs as a whole, events are opened on.
 pub(crate) fn tasks(target: &Target) -> usize {
     match target {
-        Target::System | Target::Command => 1,
+        Target::System | Target::Group(_) | Target::Command => 1,
         Target::Threads(threads) => threads.len(),
         Target::Processes(pids) => pids.iter().map(|&pid| threads(pid).len()).sum(),
     }

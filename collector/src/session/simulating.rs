@@ -172,6 +172,10 @@ impl EventOpener for OpensAll {
         Ok(())
     }
 
+    fn try_control_group(&mut self, _: &EventAttr, _: u32) -> Result<(), Errno> {
+        Ok(())
+    }
+
     fn try_trace(&mut self) -> Result<(), Errno> {
         Ok(())
     }

@@ -107,6 +107,11 @@ impl TimeOrder {
         self.release(u64::MAX, out);
     }
 
+    /// The newest time let go: the earliest at which a record is not late.
+    pub(crate) fn let_go(&self) -> u64 {
+        self.let_go
+    }
+
     /// Records that came too late to be put in order; they are in the recording all the same.
     pub(crate) fn late(&self) -> u64 {
         self.late

@@ -66,6 +66,7 @@ impl Timing {
             burst_share: 1.0 - UNSEEN_SHARE,
             inherit: true,
             command: None,
+            group: None,
             clock: Clock::Time,
         };
         let spec = spec(Clock::Time, options.overhead);

@@ -57,7 +57,10 @@ impl Tracing {
             choice.events.push(tracking());
         }
         let is_agent = kind.has_agents();
-        let clock = if machine.counts_instructions() && !is_agent { Clock::Instructions } else { Clock::Time };
+        let group = request.target.group().cloned();
+        // Those who come into a group later can be visited, but not be traced all the time.
+        let by_instructions = machine.counts_instructions() && !is_agent && group.is_none();
+        let clock = if by_instructions { Clock::Instructions } else { Clock::Time };
         let options = &request.tracer;
         sample_less(request, kind, choice);
         let settings = Settings {
@@ -68,6 +71,7 @@ impl Tracing {
             burst_share: 1.0 - unseen_share(kind) - if samples { sample_share(kind) } else { 0.0 },
             inherit: !request.no_inherit,
             command: None,
+            group,
             clock,
         };
         let id = placeholder()?;
@@ -102,7 +106,7 @@ impl PlannedFollower for Tracing {
             Target::Command => (command.into_iter().collect(), false),
             Target::Processes(ids) => (ids.clone(), true),
             Target::Threads(ids) => (ids.clone(), false),
-            Target::System => (Vec::new(), false),
+            Target::System | Target::Group(_) => (Vec::new(), false),
         };
         if request.target == Target::Command {
             self.settings.command = command.map(|pid| pid as i32);
@@ -175,6 +179,7 @@ fn running(target: &Target, choice: &mut Choice) -> Result<Running, TraceError> 
     Ok(match target {
         Target::Processes(ids) => Running::Processes(numbers(open_to_tracing(ids, "process", choice)?)),
         Target::Threads(ids) => Running::Threads(numbers(open_to_tracing(ids, "thread", choice)?)),
+        Target::Group(group) => Running::of_group(group),
         Target::Command | Target::System => Running::Processes(Vec::new()),
     })
 }

@@ -1,6 +1,6 @@
 //! Perf events: `perf_event_open(2)`, and what can be asked of an open event.
 
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::{self, addr_of_mut};
 
 use perf_event_open_sys::bindings as sys;
@@ -15,6 +15,8 @@ pub(crate) enum Scope {
     Thread(i32, Option<u32>),
     /// Every thread, on one CPU.
     Cpu(u32),
+    /// The threads of a control group and of all in it, on one CPU. The descriptor is that of the group's folder.
+    Group(RawFd, u32),
 }
 
 /// An open perf event.
@@ -24,9 +26,10 @@ pub(crate) struct EventFd(OwnedFd);
 impl EventFd {
     /// Opens `attr`; the descriptor is closed on exec.
     pub(crate) fn open(attr: &EventAttr, scope: Scope) -> Result<Self, Errno> {
-        let (thread, cpu) = match scope {
-            Scope::Thread(thread, cpu) => (thread, cpu.map_or(-1, |cpu| cpu as i32)),
-            Scope::Cpu(cpu) => (-1, cpu as i32),
+        let (whom, cpu, of_group) = match scope {
+            Scope::Thread(thread, cpu) => (thread, cpu.map_or(-1, |cpu| cpu as i32), 0),
+            Scope::Cpu(cpu) => (-1, cpu as i32, 0),
+            Scope::Group(folder, cpu) => (folder, cpu as i32, sys::PERF_FLAG_PID_CGROUP),
         };
         let mut words = attr_words(attr);
         // SAFETY: `words` holds a `perf_event_attr` of the length its size field states; the kernel reads and writes no more.
@@ -34,10 +37,10 @@ impl EventFd {
             libc::syscall(
                 libc::SYS_perf_event_open,
                 words.as_mut_ptr(),
-                thread,
+                whom,
                 cpu,
                 -1,
-                libc::c_ulong::from(sys::PERF_FLAG_FD_CLOEXEC),
+                libc::c_ulong::from(sys::PERF_FLAG_FD_CLOEXEC | of_group),
             )
         };
         if fd < 0 {

@@ -6,6 +6,7 @@ use formats::metadata::TracerMetadata;
 use perf_event_open_sys::bindings as sys;
 use perfdata::{AttrFlags, EventAttr, ReadFormat};
 
+use crate::control_group::ControlGroup;
 use crate::tracer::options::{BurstEnd, TracerKind};
 use crate::tracer::statistics::nanoseconds;
 
@@ -24,6 +25,8 @@ pub(crate) struct Settings {
     pub(crate) inherit: bool,
     /// The command, which begins to run when tracing has begun.
     pub(crate) command: Option<i32>,
+    /// The control group that is recorded, if one is: who is in it may change.
+    pub(crate) group: Option<ControlGroup>,
     pub(crate) clock: Clock,
 }
 
@@ -53,6 +56,7 @@ impl Settings {
             burst_share: 1.0,
             inherit: true,
             command: None,
+            group: None,
             clock: Clock::Time,
         }
     }

@@ -35,6 +35,7 @@ pub fn machine(vendor: &str, family: u32, model: u32, pmus: Vec<Pmu>) -> Machine
             breakpoint: software,
             kernel_code: software,
             system_wide: software,
+            control_group: software,
             lost_counts: software,
             ..Probes::default()
         },
@@ -93,6 +94,10 @@ impl EventOpener for SimulatedKernel<'_> {
         let answer = self.answer(attr, cpu, all_tasks);
         self.log.push(format!("{:#x} p{} {:?}", attr.config, attr.precise_ip(), answer));
         answer
+    }
+
+    fn try_control_group(&mut self, attr: &EventAttr, cpu: u32) -> Result<(), Errno> {
+        self.answer(attr, Some(cpu), true)
     }
 
     /// By `yama_ptrace_access_check`, and by the seccomp profiles that forbid `perf_event_open` too.

@@ -1,11 +1,12 @@
 //! Execs, forks and exits of the program, as soon as they happen: the kernel's records of them, from rings of their own.
 
 use std::collections::HashSet;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use perf_event_open_sys::bindings as sys;
 use perfdata::{AttrFlags, EventAttr, SampleFormat};
 
+use crate::control_group::ControlGroup;
 use crate::errno::Errno;
 use crate::machine::cpu_list::CpuList;
 use crate::session::record_layout::first_record;
@@ -69,22 +70,20 @@ impl Sideband {
         if sideband.rings.is_empty() { Err(Errno::ESRCH) } else { Ok(sideband) }
     }
 
+    /// Of what is in a control group.
+    pub(crate) fn of_group(cpus: &CpuList, group: &ControlGroup) -> Result<Self, Errno> {
+        let folder = group.open().map_err(|error| Errno(error.raw_os_error().unwrap_or(libc::EINVAL)))?;
+        let mut sideband = Self { rings: Vec::new(), others: Vec::new(), bytes: Vec::new() };
+        for cpu in cpus.iter() {
+            let event = EventFd::open(&attr(AttrFlags::default()), Scope::Group(folder.as_raw_fd(), cpu))?;
+            let ring = Ring::map(&event, PAGES)?;
+            sideband.rings.push((event, ring));
+        }
+        if sideband.rings.is_empty() { Err(Errno::ESRCH) } else { Ok(sideband) }
+    }
+
     fn add(&mut self, thread: i32, cpus: &CpuList) -> Result<(), Errno> {
-        let attr = EventAttr {
-            kind: sys::PERF_TYPE_SOFTWARE,
-            config: u64::from(sys::PERF_COUNT_SW_DUMMY),
-            flags: AttrFlags::INHERIT
-                | AttrFlags::TASK
-                | AttrFlags::COMM
-                | AttrFlags::COMM_EXEC
-                | AttrFlags::SAMPLE_ID_ALL
-                | AttrFlags::WATERMARK
-                | AttrFlags::EXCLUDE_KERNEL
-                | AttrFlags::EXCLUDE_HV,
-            sample_format: SampleFormat::TIME,
-            wakeup_events_or_watermark: 1,
-            ..EventAttr::default()
-        };
+        let attr = attr(AttrFlags::INHERIT);
         for (place, cpu) in cpus.iter().enumerate() {
             let event = EventFd::open(&attr, Scope::Thread(thread, Some(cpu)))?;
             if let Some((first, _)) = self.rings.get(place) {
@@ -110,6 +109,25 @@ impl Sideband {
             ring.drain(&mut self.bytes);
         }
         read(&self.bytes)
+    }
+}
+
+/// An event that tells of forks, execs and exits at once, and counts nothing.
+fn attr(inherit: AttrFlags) -> EventAttr {
+    EventAttr {
+        kind: sys::PERF_TYPE_SOFTWARE,
+        config: u64::from(sys::PERF_COUNT_SW_DUMMY),
+        flags: inherit
+            | AttrFlags::TASK
+            | AttrFlags::COMM
+            | AttrFlags::COMM_EXEC
+            | AttrFlags::SAMPLE_ID_ALL
+            | AttrFlags::WATERMARK
+            | AttrFlags::EXCLUDE_KERNEL
+            | AttrFlags::EXCLUDE_HV,
+        sample_format: SampleFormat::TIME,
+        wakeup_events_or_watermark: 1,
+        ..EventAttr::default()
     }
 }
 

@@ -19,6 +19,8 @@ const SHARE: u32 = 2000;
 pub(crate) struct CpuTime<E> {
     /// What the clock of each process showed when it was looked at last.
     processes: HashMap<i32, Duration>,
+    /// Processes are counted, and those they start, not events.
+    is_by_process: bool,
     /// What processes used that have ended since.
     ended: Duration,
     counters: Vec<E>,
@@ -31,17 +33,19 @@ pub(crate) struct CpuTime<E> {
 impl<E: ThreadEvent> CpuTime<E> {
     pub(crate) fn new(inherit: bool, now: Instant) -> Self {
         let (processes, counters) = (HashMap::new(), Vec::new());
-        Self { processes, ended: Duration::ZERO, counters, inherit, counted: 0, last: now, next: now }
+        let (is_by_process, ended) = (false, Duration::ZERO);
+        Self { processes, is_by_process, ended, counters, inherit, counted: 0, last: now, next: now }
     }
 
     /// Counts a process with all its threads from now on.
     pub(crate) fn add_process(&mut self, process: i32, kernel: &impl Kernel) {
-        self.processes.insert(process, kernel.cpu_time(process).unwrap_or_default());
+        self.is_by_process = true;
+        self.processes.entry(process).or_insert_with(|| kernel.cpu_time(process).unwrap_or_default());
     }
 
     /// A process that has just begun was started by one that is counted. Counters are inherited without being told.
     pub(crate) fn begins(&mut self, process: i32) {
-        if !self.processes.is_empty() {
+        if self.is_by_process {
             self.processes.entry(process).or_default();
         }
     }
@@ -53,9 +57,7 @@ impl<E: ThreadEvent> CpuTime<E> {
         {
             self.ended += time.saturating_sub(*seen);
         }
-        if self.processes.len() > 1 {
-            self.processes.remove(&thread);
-        }
+        self.processes.remove(&thread);
     }
 
     /// Counts a thread from now on, and all that it starts.

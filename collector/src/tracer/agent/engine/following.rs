@@ -32,6 +32,13 @@ pub(super) struct Followed {
     is_late: bool,
 }
 
+impl Followed {
+    /// Whether it is a thread of this process.
+    pub(super) fn is_of(&self, process: i32) -> bool {
+        self.id.pid == process
+    }
+}
+
 impl AgentEngine {
     /// Does a part of the burst of a thread that stands still, and lets it go if the burst is over. `cost`: what the burst has cost before;
     /// `own`: the tracer's time when this stop began.

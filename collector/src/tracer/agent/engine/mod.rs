@@ -4,6 +4,7 @@ mod agents;
 mod following;
 mod happenings;
 mod leaving;
+mod membership;
 mod serving;
 mod starting;
 mod stopping;
@@ -101,6 +102,8 @@ pub(crate) struct AgentEngine {
     /// When processes with agents are looked at next.
     next_look_after: Instant,
     served: Looks,
+    /// When it is looked who is in the group.
+    next_members: Instant,
     standing: Vec<Standing>,
     /// When the last of them was added.
     last_stand: Option<Instant>,
@@ -133,7 +136,11 @@ impl AgentEngine {
             Some(command) => vec![command],
             None => running.threads(&kernel),
         };
-        let sideband = Sideband::open(cpus, list).map_err(AgentError::Sideband)?;
+        let sideband = match &settings.group {
+            Some(group) => Sideband::of_group(cpus, group),
+            None => Sideband::open(cpus, list),
+        };
+        let sideband = sideband.map_err(AgentError::Sideband)?;
         let attention = Attention::new(&sideband, kernel.seed()).map_err(AgentError::Sideband)?;
         let cost = if has_agents { StopCost::built_in("agents take few stops") } else { calibrate(&mut kernel) };
         let mut statistics = TracerStatistics::new(&settings, cost);
@@ -179,6 +186,7 @@ impl AgentEngine {
             turns: Turns::default(),
             next_look_after: now,
             served: Looks::new(now),
+            next_members: now,
             standing: Vec::new(),
             last_stand: None,
             ticks: 0,
@@ -226,6 +234,7 @@ impl AgentEngine {
     /// Takes bursts out, chooses when the next ones come, and looks what it cost.
     fn tick(&mut self) {
         self.see_happenings();
+        self.see_members();
         self.watch_more();
         self.watch_grown_up();
         // Another thread may have taken the signal that tells of them.

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use crate::control_group::{ControlGroup, Members};
 use crate::tracer::agent::engine::AgentEngine;
 use crate::tracer::budget::Budget;
 use crate::tracer::budget::stop_cost::END;
@@ -30,6 +31,20 @@ pub(crate) enum Running {
 }
 
 impl Running {
+    /// What is in a control group, without this process.
+    pub(crate) fn of_group(group: &ControlGroup) -> Self {
+        let own = std::process::id();
+        match group.members() {
+            Members::Processes(ids) => {
+                Self::Processes(ids.into_iter().filter(|id| *id != own).map(|id| id as i32).collect())
+            }
+            Members::Threads(ids) => {
+                let others = ids.into_iter().filter(|(process, _)| *process != own);
+                Self::Threads(others.map(|(_, thread)| thread as i32).collect())
+            }
+        }
+    }
+
     /// The processes of which all threads are.
     pub(super) fn processes(&self) -> &[i32] {
         match self {
@@ -102,6 +117,11 @@ impl Starting {
         self.waits += 1;
     }
 
+    /// Whether a process or thread is still to be watched.
+    pub(super) fn knows(&self, id: i32) -> bool {
+        self.processes.contains(&id) || self.waiting.iter().any(|(thread, process)| id == *thread || id == *process)
+    }
+
     /// A thread has ended; its id may be another's soon.
     pub(super) fn ended(&mut self, thread: i32) {
         self.waiting.retain(|(waiting, _)| *waiting != thread);
@@ -111,7 +131,7 @@ impl Starting {
 impl AgentEngine {
     /// Recording begins: with what runs already when the recorder says so, with a command when that does.
     pub(super) fn start(&mut self) {
-        let is_running = !self.starting.is_over();
+        let is_running = self.settings.group.is_some() || !self.starting.is_over();
         while is_running
             && !self.shared.started.load(Ordering::Acquire)
             && !self.shared.stopping.load(Ordering::Acquire)
