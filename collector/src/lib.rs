@@ -7,7 +7,6 @@
 
 pub mod calibration;
 mod control;
-mod control_group;
 pub mod doctor;
 pub mod errno;
 mod error;
@@ -20,7 +19,6 @@ pub mod simulation;
 mod sys;
 pub mod tracer;
 
-pub use control_group::{ControlGroup, ControlGroupError};
 pub use error::RecordError;
 pub use named::processes_named;
 pub use session::command::find_program;
@@ -34,6 +32,7 @@ pub use session::tally::Counts;
 pub use simulation::SimulationStatistics;
 #[cfg(feature = "simulated-pmu")]
 pub use simulation::Truth;
+pub use sys::control_group::{ControlGroup, ControlGroupError};
 pub use sys::{
     allocate_in_large_steps, children_time, ignore_file_size_signal, ignore_interrupts, raise_limits, with_inherited,
 };

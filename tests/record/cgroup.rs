@@ -246,15 +246,15 @@ fn threads_of_a_threaded_group() {
 #[test]
 fn groups_that_are_none() {
     let Some((place, group)) = to_record_groups() else { return };
-    let twins = [group.make_in("a"), group.make_in("b")].map(|group| (group.make_in("twin\n1"), group));
+    let twins = [group.make_in("a"), group.make_in("b")].map(|group| (group.make_in("twin \\x2d ü"), group));
     let typed = group.name().replace("hbbp-test", "hbbp-tset");
     for (word, error) in [
         (typed.as_str(), format!("did you mean /{}", group.name())),
         ("no-such-group-anywhere", "there is no control group \"no-such-group-anywhere\" in /sys/fs/cgroup".to_owned()),
         (
-            "twin\n1",
+            "twin \\x2d ü",
             format!(
-                "is the name of 2 control groups: give the path of one, /{0}/a/twin\n1 or /{0}/b/twin\n1",
+                "is the name of 2 control groups: give the path of one, /{0}/a/twin \\x2d ü or /{0}/b/twin \\x2d ü",
                 group.name()
             ),
         ),

@@ -6,7 +6,6 @@ use std::os::fd::RawFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::control_group::ControlGroup;
 use crate::error::RecordError;
 use crate::machine::cpu_list::CpuList;
 use crate::plan::event_spec::Levels;
@@ -14,6 +13,7 @@ use crate::plan::rotation::Rotation;
 use crate::plan::{EventOption, Options};
 use crate::session::output::is_standard_output;
 use crate::simulation::PmuSettings;
+use crate::sys::control_group::ControlGroup;
 use crate::tracer::{BurstSize, TracerChoice, TracerKind, TracerOptions};
 
 /// A recording to be made.

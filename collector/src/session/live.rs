@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use crate::control_group::ControlGroup;
 use crate::errno::Errno;
 use crate::session::command::Command;
 use crate::session::producer::Producer;
 use crate::session::recorder::{RingSource, Stop};
 use crate::sys::SignalFd;
+use crate::sys::control_group::ControlGroup;
 use crate::sys::process::is_running;
 
 /// Rings are emptied at least this often, so that no more than a second is lost if the collector is killed: what is read in one round

@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 use perf_event_open_sys::bindings as sys;
 use perfdata::{EventDescription, Writer};
 
-use crate::control_group::ControlGroup;
 use crate::session::last_thread::LastThreads;
 use crate::session::record_layout::{
     BrokenRecord, MISC_EXEC, RecordBytes, RecordLayout, SAMPLE, halves, records, word,
 };
 use crate::session::recorder::RecorderError;
 use crate::session::synthesize;
+use crate::sys::control_group::ControlGroup;
 use crate::sys::thread_cpu_time;
 
 /// How often it is looked who is in the group,

@@ -4,11 +4,11 @@ use std::os::fd::AsRawFd;
 
 use perfdata::{EventAttr, EventDescription, ReadFormat};
 
-use crate::control_group::{ControlGroup, topmost};
 use crate::errno::{Errno, plain};
 use crate::machine::EventOpener;
 use crate::machine::cpu_list::CpuList;
 use crate::plan::event_spec::{EventSpec, SessionAttrs};
+use crate::sys::control_group::{ControlGroup, topmost};
 use crate::sys::{EventFd, Measuring, MeasuringChild, Ring, Scope, seize, try_timer};
 
 /// Opens on the running kernel.

@@ -3,6 +3,7 @@
 #![allow(unsafe_code)]
 
 mod child;
+pub(crate) mod control_group;
 mod cpu_clock;
 mod event;
 mod inherited;

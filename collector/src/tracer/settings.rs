@@ -6,7 +6,7 @@ use formats::metadata::TracerMetadata;
 use perf_event_open_sys::bindings as sys;
 use perfdata::{AttrFlags, EventAttr, ReadFormat};
 
-use crate::control_group::ControlGroup;
+use crate::sys::control_group::ControlGroup;
 use crate::tracer::options::{BurstEnd, TracerKind};
 use crate::tracer::statistics::nanoseconds;
 

@@ -6,10 +6,10 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use perf_event_open_sys::bindings as sys;
 use perfdata::{AttrFlags, EventAttr, SampleFormat};
 
-use crate::control_group::ControlGroup;
 use crate::errno::Errno;
 use crate::machine::cpu_list::CpuList;
 use crate::session::record_layout::first_record;
+use crate::sys::control_group::ControlGroup;
 use crate::sys::{EventFd, Ring, Scope};
 
 /// Pages of a ring: some 800 records.

@@ -28,8 +28,9 @@ impl AgentEngine {
     }
 
     fn see_processes(&mut self, there: &[i32]) {
+        let starting = self.starting.ids();
         for &process in there {
-            if self.tree.state(process).is_some() || self.starting.knows(process) {
+            if self.tree.state(process).is_some() || starting.contains(&process) {
                 continue;
             }
             self.budget.count_process(process, &mut self.kernel);
@@ -50,9 +51,10 @@ impl AgentEngine {
 
     /// The same of a threaded group, in which a process may have only some of its threads.
     fn see_threads(&mut self, there: &[i32]) {
+        let starting = self.starting.ids();
         for &thread in there {
             if self.tree.get(thread).is_none()
-                && !self.starting.knows(thread)
+                && !starting.contains(&thread)
                 && let Some(process) = self.kernel.process_of(thread)
             {
                 self.budget.count_thread(thread, &mut self.kernel);

@@ -1,10 +1,10 @@
 //! Processes that ran before the recording: the clocks of their threads, the first at once, the others as the budget allows.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use crate::control_group::{ControlGroup, Members};
+use crate::sys::control_group::{ControlGroup, Members};
 use crate::tracer::agent::engine::AgentEngine;
 use crate::tracer::budget::Budget;
 use crate::tracer::budget::stop_cost::END;
@@ -117,9 +117,10 @@ impl Starting {
         self.waits += 1;
     }
 
-    /// Whether a process or thread is still to be watched.
-    pub(super) fn knows(&self, id: i32) -> bool {
-        self.processes.contains(&id) || self.waiting.iter().any(|(thread, process)| id == *thread || id == *process)
+    /// The processes and threads that are still to be watched.
+    pub(super) fn ids(&self) -> HashSet<i32> {
+        let waiting = self.waiting.iter().flat_map(|(thread, process)| [*thread, *process]);
+        waiting.chain(self.processes.iter().copied()).collect()
     }
 
     /// A thread has ended; its id may be another's soon.

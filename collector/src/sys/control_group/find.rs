@@ -4,9 +4,9 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-use crate::control_group::hierarchy::{self, Hierarchy, walk};
-use crate::control_group::{ControlGroup, is_group};
 use crate::errno::plain;
+use crate::sys::control_group::hierarchy::{self, Hierarchy, walk};
+use crate::sys::control_group::{ControlGroup, is_group};
 
 /// How many digits of a container's id name it at least.
 const DIGITS: usize = 6;
@@ -177,7 +177,7 @@ mod tests {
         "system.slice/docker-0123456789abcdef.scope",
         "user.slice/worker",
         "docker/feedc0ffee0123",
-        "odd name\nof two lines",
+        "odd name: \\x2d ü",
     ];
 
     fn hierarchies(root: &str) -> (tempfile::TempDir, Vec<Hierarchy>) {
@@ -218,14 +218,14 @@ mod tests {
             ("dev-disk\\x2dby.mount", "/system.slice/dev-disk\\x2dby.mount"),
             ("0123456789ab", "/system.slice/docker-0123456789abcdef.scope"),
             ("feedc0ffee01", "/docker/feedc0ffee0123"),
-            ("odd name\nof two lines", "/odd name\nof two lines"),
+            ("odd name: \\x2d ü", "/odd name: \\x2d ü"),
             // Of another hierarchy, at the same place.
             ("DIR/other/system.slice/nginx.service", "/system.slice/nginx.service"),
         ] {
             assert_eq!(found(word, "/").as_deref(), Ok(name), "{word}");
         }
         // In a container that sees a part of the hierarchy by its whole name.
-        assert_eq!(found("/docker/ab/user.slice", "/docker/ab").as_deref(), Ok("/user.slice"));
+        assert_eq!(found("/docker/ab/user.slice/worker", "/docker/ab").as_deref(), Ok("/user.slice/worker"));
     }
 
     #[test]
