@@ -51,7 +51,7 @@ Exit status: 0 done, 1 failed, 2 wrong usage. With a command to record, its exit
 #[derive(Subcommand)]
 #[command(defer = true)]
 enum Command {
-    /// Record a command, a process or the whole machine
+    /// Record a command, a process, a container or the whole machine
     Record(Box<commands::record::Args>),
     /// Switch a recording that is being made on or off, or mark a phase of it
     Control(commands::control::Args),

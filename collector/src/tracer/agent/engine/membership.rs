@@ -33,7 +33,7 @@ impl AgentEngine {
             if self.tree.state(process).is_some() || starting.contains(&process) {
                 continue;
             }
-            self.budget.count_process(process, &mut self.kernel);
+            self.budget.count_process(process, &self.kernel);
             for thread in self.kernel.threads(process) {
                 self.watch(process, thread, 1.0, 0);
             }
