@@ -11,6 +11,7 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::sys::process::{contents, group_and_parent};
 
@@ -60,6 +61,13 @@ impl ControlGroup {
     /// Whether it has not been removed.
     pub(crate) fn is_there(&self) -> bool {
         fs::metadata(&self.folder).is_ok_and(|there| (there.ino(), there.dev()) == self.id)
+    }
+
+    /// CPU time of all that has ever been in it, while it was there; `None` in version 1, where another hierarchy counts it.
+    pub(crate) fn cpu_time(&self) -> Option<Duration> {
+        let text = String::from_utf8(contents(&self.folder.join("cpu.stat"))).ok()?;
+        let microseconds = text.lines().find_map(|line| line.strip_prefix("usage_usec "))?;
+        microseconds.trim().parse().ok().map(Duration::from_micros)
     }
 
     /// Who is in it now. Processes of other PID namespaces, which have no number here, are left out.
@@ -129,6 +137,20 @@ mod tests {
         ]);
         assert_eq!(found.members(), Members::Processes(vec![7, 9, 12, 100]));
         assert_eq!(group(&[("cgroup.procs", "")]).1.processes(), [0; 0]);
+    }
+
+    #[test]
+    fn cpu_time_of_a_group() {
+        let check = |text: &str, expected: Option<u64>| {
+            let (_dir, found) = group(&[("cpu.stat", text)]);
+            assert_eq!(found.cpu_time(), expected.map(Duration::from_micros), "{text}");
+        };
+        check("usage_usec 1234567\nuser_usec 1000000\nsystem_usec 234567\n", Some(1_234_567));
+        check("nr_periods 0\nusage_usec 7\n", Some(7));
+        // Of version 1.
+        check("nr_periods 0\nnr_throttled 0\nthrottled_time 0\n", None);
+        check("usage_usec -1\n", None);
+        assert_eq!(group(&[]).1.cpu_time(), None);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use perf_event_open_sys::bindings as sys;
 use perfdata::{AttrFlags, EventAttr};
 
+use crate::sys::control_group::ControlGroup;
 use crate::tracer::kernel::{Kernel, ThreadEvent};
 
 /// Looking takes this small a share of the time, however much there is to look at.
@@ -15,15 +16,15 @@ const SHARE: u32 = 2000;
 ///
 /// Processes have a clock, which is read without any effect on them. Of single threads, and of a command with all that it starts, events
 /// count the time, which those they start inherit; where such a thread is running, its CPU has to be interrupted for reading, and the
-/// reader waits for that, in a virtual machine for milliseconds.
+/// reader waits for that, in a virtual machine for milliseconds. A control group has a count of its own, in the unified hierarchy.
 pub(crate) struct CpuTime<E> {
     /// What the clock of each process showed when it was looked at last.
     processes: HashMap<i32, Duration>,
-    /// Processes are counted, and those they start, not events.
-    is_by_process: bool,
     /// What processes used that have ended since.
     ended: Duration,
     counters: Vec<E>,
+    /// A group, and what its count was when it was looked at last. Where it has one, nothing else is counted.
+    group: Option<(ControlGroup, Option<Duration>)>,
     inherit: bool,
     counted: u64,
     last: Instant,
@@ -33,19 +34,30 @@ pub(crate) struct CpuTime<E> {
 impl<E: ThreadEvent> CpuTime<E> {
     pub(crate) fn new(inherit: bool, now: Instant) -> Self {
         let (processes, counters) = (HashMap::new(), Vec::new());
-        let (is_by_process, ended) = (false, Duration::ZERO);
-        Self { processes, is_by_process, ended, counters, inherit, counted: 0, last: now, next: now }
+        Self { processes, ended: Duration::ZERO, counters, group: None, inherit, counted: 0, last: now, next: now }
+    }
+
+    /// Counts all that is in a group from now on, where the kernel does; who is in it need not be told then.
+    pub(crate) fn of_group(self, group: Option<&ControlGroup>) -> Self {
+        Self { group: group.map(|group| (group.clone(), group.cpu_time())), ..self }
+    }
+
+    fn is_counted_as_a_whole(&self) -> bool {
+        matches!(self.group, Some((_, Some(_))))
     }
 
     /// Counts a process with all its threads from now on.
     pub(crate) fn add_process(&mut self, process: i32, kernel: &impl Kernel) {
-        self.is_by_process = true;
+        if self.is_counted_as_a_whole() {
+            return;
+        }
         self.processes.entry(process).or_insert_with(|| kernel.cpu_time(process).unwrap_or_default());
     }
 
     /// A process that has just begun was started by one that is counted. Counters are inherited without being told.
     pub(crate) fn begins(&mut self, process: i32) {
-        if self.is_by_process {
+        let by_process = !self.processes.is_empty() || self.group.is_some();
+        if by_process && !self.is_counted_as_a_whole() {
             self.processes.entry(process).or_default();
         }
     }
@@ -57,11 +69,16 @@ impl<E: ThreadEvent> CpuTime<E> {
         {
             self.ended += time.saturating_sub(*seen);
         }
-        self.processes.remove(&thread);
+        if self.processes.len() > 1 || self.group.is_some() {
+            self.processes.remove(&thread);
+        }
     }
 
     /// Counts a thread from now on, and all that it starts.
     pub(crate) fn add_thread(&mut self, thread: i32, kernel: &mut impl Kernel<Event = E>) {
+        if self.is_counted_as_a_whole() {
+            return;
+        }
         let attr = EventAttr {
             kind: sys::PERF_TYPE_SOFTWARE,
             config: u64::from(sys::PERF_COUNT_SW_TASK_CLOCK),
@@ -96,6 +113,12 @@ impl<E: ThreadEvent> CpuTime<E> {
                 passed += time.saturating_sub(*seen);
                 *seen = time.max(*seen);
             }
+        }
+        if let Some((group, Some(seen))) = &mut self.group
+            && let Some(time) = group.cpu_time()
+        {
+            passed += time.saturating_sub(*seen);
+            *seen = time.max(*seen);
         }
         let count = |counter: &E| {
             let mut word = [0];
@@ -141,6 +164,33 @@ mod tests {
         assert_eq!(time.passed_until_now(&kernel), ms(30), "one that ended before anyone looked");
         kernel.world().pass(ms(10), 1.0);
         assert_eq!(time.passed_until_now(&kernel), ms(20));
+    }
+
+    #[test]
+    fn a_group_counts_as_a_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        let used = |milliseconds: u64| {
+            std::fs::write(dir.path().join("cpu.stat"), format!("usage_usec {}\n", 1000 * milliseconds)).unwrap();
+        };
+        used(70);
+        let mut kernel = kernel(&[(100, 100)]);
+        let group = ControlGroup::of_test(dir.path());
+        let mut time = CpuTime::<ScriptedEvent>::new(true, kernel.now()).of_group(Some(&group));
+        time.add_process(100, &kernel);
+        time.add_thread(100, &mut kernel);
+        kernel.world().pass(ms(10), 1.0);
+        used(75);
+        assert_eq!(time.passed_until_now(&kernel), ms(5), "what others in it use, and nothing twice");
+        std::fs::remove_file(dir.path().join("cpu.stat")).unwrap();
+        assert_eq!(time.passed_until_now(&kernel), ms(0), "it was removed");
+
+        // In version 1 it has no count.
+        let mut time = CpuTime::<ScriptedEvent>::new(true, kernel.now()).of_group(Some(&group));
+        time.begins(100);
+        assert_eq!(time.passed_until_now(&kernel), ms(10), "what begins in an empty one counts");
+        time.ends(100, &kernel);
+        kernel.world().pass(ms(10), 1.0);
+        assert_eq!(time.passed_until_now(&kernel), ms(0), "it has left");
     }
 
     #[test]

@@ -40,7 +40,7 @@ impl<E: ThreadEvent> Budget<E> {
     pub(crate) fn new(settings: &Settings, seed: u64, now: Instant) -> Self {
         Self {
             governor: Governor::new(settings.overhead / 100.0 * settings.burst_share, settings.start_credit, seed),
-            cpu_time: CpuTime::new(settings.inherit, now),
+            cpu_time: CpuTime::new(settings.inherit, now).of_group(settings.group.as_ref()),
             charged: Duration::ZERO,
             charged_to_recorder: Duration::ZERO,
             inside: Duration::ZERO,

@@ -54,6 +54,10 @@ impl AgentEngine {
         self.tree.set_state(process, State::Without);
         self.on_the_way.remove(&process);
         self.visits.forget_process(process);
+        if self.settings.group.is_some() {
+            // It may have come into the group without being seen.
+            self.budget.count_process(process, &self.kernel);
+        }
         self.shared.made_code().begins_anew(process as u32);
         self.tree.begins_anew(process, self.kernel.cpu_time(process).unwrap_or_default());
         self.stops.forget_waiting(process);
