@@ -96,7 +96,9 @@ pub enum AddressMapError {
         at: usize,
     },
     /// An entry has features that its version has not.
-    #[error("the basic block address map has features {features:#x} at byte {at}, which version {version} does not have")]
+    #[error(
+        "the basic block address map has features {features:#x} at byte {at}, which version {version} does not have"
+    )]
     Features {
         /// The features that are stated.
         features: u16,
@@ -177,7 +179,8 @@ impl Cursor<'_> {
             5.. => u16::from_le_bytes(self.take("features")?),
             _ => u8::from_le_bytes(self.take("features")?).into(),
         };
-        let known = FEATURES.iter().filter(|(_, since)| *since <= version).fold(0, |known, (feature, _)| known | feature);
+        let known =
+            FEATURES.iter().filter(|(_, since)| *since <= version).fold(0, |known, (feature, _)| known | feature);
         let is_known = features & !known == 0;
         is_known.then_some((version, features)).ok_or(AddressMapError::Features { features, version, at })
     }

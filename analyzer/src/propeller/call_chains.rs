@@ -44,7 +44,10 @@ pub(super) fn order(functions: &[Placed], calls: &BTreeMap<(usize, usize), f64>)
         let Some((caller, count)) = callers[function] else { continue };
         let target = root(&mut inside, caller);
         // It leads its own cluster: only then does it come right after who calls it.
-        if target == function || root(&mut inside, function) != function || count < LEAST_PART * functions[function].entered {
+        if target == function
+            || root(&mut inside, function) != function
+            || count < LEAST_PART * functions[function].entered
+        {
             continue;
         }
         let (to, from) = (&clusters[target], &clusters[function]);

@@ -190,7 +190,9 @@ impl<'a> Layout<'a> {
                 let is_from = self.places[from].0 == first;
                 let block = if is_from { from } else { to };
                 let at = self.places[block].1;
-                one.blocks.partition_point(|inside| if is_from { self.places[*inside].1 <= at } else { self.places[*inside].1 < at })
+                one.blocks.partition_point(|inside| {
+                    if is_from { self.places[*inside].1 <= at } else { self.places[*inside].1 < at }
+                })
             };
             let mut cuts: Vec<usize> = between.iter().map(cut).collect();
             cuts.sort_unstable();
@@ -352,7 +354,8 @@ mod tests {
             let count = random.usize(2..7);
             let nodes: Vec<Node> = (0..count).map(|_| Node { size: random.u64(1..200), count: 1.0 }).collect();
             let ways = random.usize(1..12);
-            let edge = |_| Edge { from: random.usize(..count), to: random.usize(..count), count: random.u32(1..100).into() };
+            let edge =
+                |_| Edge { from: random.usize(..count), to: random.usize(..count), count: random.u32(1..100).into() };
             let edges: Vec<Edge> = (0..ways).map(edge).collect();
             let found = order(&nodes, &edges);
             let mut sorted = found.clone();

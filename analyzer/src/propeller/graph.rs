@@ -73,7 +73,8 @@ impl Graph {
             edges: vec![BTreeMap::new(); functions.len()],
             ..Graph::default()
         };
-        let entries: BTreeMap<Svma, usize> = functions.iter().enumerate().map(|(index, of)| (of.entry, index)).collect();
+        let entries: BTreeMap<Svma, usize> =
+            functions.iter().enumerate().map(|(index, of)| (of.entry, index)).collect();
         graph.add_ranges(&places, flow, module);
         graph.add_branches(&places, &entries, flow, module, code);
         graph
@@ -130,7 +131,9 @@ impl Graph {
             (block.last == at).then_some(block.terminator)
         };
         let is_here = |to: usize| to == module;
-        for branch in flow.modules.iter().enumerate().flat_map(|(of, flow)| flow.branches.iter().map(move |branch| (of, branch))) {
+        for branch in
+            flow.modules.iter().enumerate().flat_map(|(of, flow)| flow.branches.iter().map(move |branch| (of, branch)))
+        {
             let (of, branch) = branch;
             if !is_here(branch.to.module) {
                 continue;
@@ -143,7 +146,8 @@ impl Graph {
                 Some(Terminator::Return | Terminator::SystemCall) => {
                     // There may be padding before the next block.
                     let next = places.0.partition_point(|place| place.block.start < to);
-                    let before = next.checked_sub(1).map(|before| places.0[before]).filter(|before| before.block.end == to);
+                    let before =
+                        next.checked_sub(1).map(|before| places.0[before]).filter(|before| before.block.end == to);
                     if let (Some(before), Some(after)) = (before, places.0.get(next)) {
                         self.add_edge(&before, after, branch.count);
                     }
@@ -156,11 +160,13 @@ impl Graph {
                             *self.calls.entry((from.function, function)).or_default() += branch.count;
                         }
                         (Some(target), _) if !is_call => self.add_jump(places, &from, target, branch.count),
-                        _ if !is_call && places.holding(to).is_some_and(|to| places.0[to].function == from.function) => {
-                            self.jumps += branch.count;
-                            self.strange += branch.count;
+                        _ => {
+                            let function = places.holding(to).map(|to| places.0[to].function);
+                            if !is_call && function.or(entries.get(&to).copied()) == Some(from.function) {
+                                self.jumps += branch.count;
+                                self.strange += branch.count;
+                            }
                         }
-                        _ => {}
                     }
                 }
             }

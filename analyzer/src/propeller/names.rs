@@ -36,7 +36,8 @@ impl Names {
         let debug_file = binary.debug_file.as_ref().map(|debug_file| &debug_file.image);
         let bytes = NameBytes::of(&binary.image, debug_file);
         let files = [(NamesOf::Image, Some(&binary.image)), (NamesOf::DebugFile, debug_file)];
-        let mut tables = files.into_iter().filter_map(|(file, image)| Some((file, image?, SymbolTable::of(image?, SHT_SYMTAB)?)));
+        let mut tables =
+            files.into_iter().filter_map(|(file, image)| Some((file, image?, SymbolTable::of(image?, SHT_SYMTAB)?)));
         let mut names = Names {
             bytes,
             file: NamesOf::Image,

@@ -185,17 +185,14 @@ fn name_units(
     let before = named.len();
     // Two functions of one name in one unit are in no program of one language.
     named.retain(|(_, function, is_shared)| {
-        !*is_shared || function.unit.as_ref().is_some_and(|unit| known.insert((unit.clone(), function.names[0].clone())))
+        !*is_shared
+            || function.unit.as_ref().is_some_and(|unit| known.insert((unit.clone(), function.names[0].clone())))
     });
     left_out.ambiguous = before - named.len();
 }
 
 /// The order of the functions, as indices of `named`.
-fn call_chains_of(
-    named: &[(usize, LaidOutFunction, bool)],
-    functions: &[MappedFunction],
-    graph: &Graph,
-) -> Vec<usize> {
+fn call_chains_of(named: &[(usize, LaidOutFunction, bool)], functions: &[MappedFunction], graph: &Graph) -> Vec<usize> {
     let mut places = vec![None; functions.len()];
     named.iter().enumerate().for_each(|(place, (index, ..))| places[*index] = Some(place));
     let mut entered = vec![0.0; functions.len()];
@@ -204,13 +201,13 @@ fn call_chains_of(
         let blocks = functions[*index].blocks.iter().zip(&graph.counts[*index]);
         let ran = blocks.filter(|(_, count)| **count > 0.0);
         let sizes = ran.map(|(block, count)| (block.end.0.saturating_sub(block.start.0), count));
-        let (size, weight) = sizes.fold((0_u64, 0.0), |(size, weight), (of, count)| {
-            (size.saturating_add(of), weight + of as f64 * count)
-        });
+        let (size, weight) = sizes
+            .fold((0_u64, 0.0), |(size, weight), (of, count)| (size.saturating_add(of), weight + of as f64 * count));
         Placed { size, weight, entered: entered[*index].max(graph.counts[*index][0]) }
     };
     let placed: Vec<Placed> = named.iter().map(placed).collect();
-    let call = |(&(caller, function), &count): (&(usize, usize), &f64)| Some(((places[caller]?, places[function]?), count));
+    let call =
+        |(&(caller, function), &count): (&(usize, usize), &f64)| Some(((places[caller]?, places[function]?), count));
     call_chains::order(&placed, &graph.calls.iter().filter_map(call).collect())
 }
 
