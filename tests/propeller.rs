@@ -168,7 +168,7 @@ fn all_versions_of_the_map_say_the_same() {
         let Some((folder, recording)) = recorded(&(CODE.to_owned() + &map)) else { return };
         let (blocks, _, told) = export(folder.path(), &["-i", recording.to_str().unwrap()]);
         assert_eq!(blocks, expected, "{map}");
-        assert_eq!(told.contains("clang 18 or newer"), expected == old_blocks, "{told}");
+        assert_eq!(told.contains("its compiler may be too old"), expected == old_blocks, "{told}");
     }
 }
 

@@ -24,13 +24,13 @@ pub(super) struct Graph {
     pub edges: Vec<BTreeMap<(usize, usize), f64>>,
     /// Executions of calls and tail calls, by caller and function.
     pub calls: BTreeMap<(usize, usize), f64>,
-    /// Executions of jumps inside functions, and how many of them go to the inside of a block, where no compiler would let them go.
+    /// Executions of jumps inside functions.
     pub jumps: f64,
-    /// The part of `jumps` that fits no map of this code.
+    /// Those of them that go to no first byte of a block, where no compiler lets them go.
     pub strange: f64,
-    /// Executions of the ranges of the module, and of those that touch no function of the map.
+    /// Executions of the ranges of the module.
     pub ranges: f64,
-    /// The part of `ranges` that is outside of all functions of the map.
+    /// Those of them that touch no function of the map.
     pub outside: f64,
 }
 
@@ -73,10 +73,8 @@ impl Graph {
             edges: vec![BTreeMap::new(); functions.len()],
             ..Graph::default()
         };
-        let entries: BTreeMap<Svma, usize> =
-            functions.iter().enumerate().map(|(index, of)| (of.entry, index)).collect();
         graph.add_ranges(&places, flow, module);
-        graph.add_branches(&places, &entries, flow, module, code);
+        graph.add_branches(&places, functions, flow, module, code);
         graph
     }
 
@@ -121,67 +119,73 @@ impl Graph {
     fn add_branches(
         &mut self,
         places: &Places<'_>,
-        entries: &BTreeMap<Svma, usize>,
+        functions: &[MappedFunction],
         flow: &Flow,
         module: usize,
         code: &AnalysedModule,
     ) {
+        let entries: BTreeMap<Svma, usize> =
+            functions.iter().enumerate().map(|(index, of)| (of.entry, index)).collect();
         let ends_as = |at: Svma| {
             let block = &code.blocks.blocks()[code.blocks.block_at(at)?];
             (block.last == at).then_some(block.terminator)
         };
-        let is_here = |to: usize| to == module;
-        for branch in
-            flow.modules.iter().enumerate().flat_map(|(of, flow)| flow.branches.iter().map(move |branch| (of, branch)))
-        {
-            let (of, branch) = branch;
-            if !is_here(branch.to.module) {
-                continue;
-            }
-            let to = branch.to.at;
-            let from = if is_here(of) { places.holding(branch.from) } else { None };
-            let terminator = if is_here(of) { ends_as(branch.from) } else { Some(Terminator::Return) };
-            match terminator {
-                // Code of other modules comes back, or calls: that is no way inside a function, and no call of one to another.
-                Some(Terminator::Return | Terminator::SystemCall) => {
-                    // There may be padding before the next block.
-                    let next = places.0.partition_point(|place| place.block.start < to);
-                    let before =
-                        next.checked_sub(1).map(|before| places.0[before]).filter(|before| before.block.end == to);
-                    if let (Some(before), Some(after)) = (before, places.0.get(next)) {
-                        self.add_edge(&before, after, branch.count);
-                    }
+        let mut jumps: BTreeMap<usize, f64> = BTreeMap::new();
+        for (index, of) in flow.modules.iter().enumerate() {
+            for branch in of.branches.iter().filter(|branch| branch.to.module == module) {
+                let to = branch.to.at;
+                // What comes from other modules comes back, or calls: neither is a way from one block to another.
+                let terminator = if index == module { ends_as(branch.from) } else { Some(Terminator::Return) };
+                let is_call = matches!(terminator, Some(Terminator::Call | Terminator::IndirectCall));
+                if matches!(terminator, Some(Terminator::Return | Terminator::SystemCall)) {
+                    self.come_back(places, to, branch.count);
+                    continue;
                 }
-                _ => {
-                    let Some(from) = from.map(|from| places.0[from]) else { continue };
-                    let is_call = matches!(terminator, Some(Terminator::Call | Terminator::IndirectCall));
-                    match (places.starting(to), entries.get(&to)) {
-                        (_, Some(&function)) if is_call || function != from.function => {
-                            *self.calls.entry((from.function, function)).or_default() += branch.count;
-                        }
-                        (Some(target), _) if !is_call => self.add_jump(places, &from, target, branch.count),
-                        _ => {
-                            let function = places.holding(to).map(|to| places.0[to].function);
-                            if !is_call && function.or(entries.get(&to).copied()) == Some(from.function) {
-                                self.jumps += branch.count;
-                                self.strange += branch.count;
-                            }
+                let Some(from) = places.holding(branch.from).map(|from| places.0[from]) else { continue };
+                let entered = entries.get(&to).copied();
+                match (entered, places.starting(to)) {
+                    (Some(function), _) if is_call || function != from.function => {
+                        *self.calls.entry((from.function, function)).or_default() += branch.count;
+                    }
+                    _ if is_call => {}
+                    (_, Some(target)) if places.0[target].function == from.function => {
+                        self.jumps += branch.count;
+                        *jumps.entry(target).or_default() += branch.count;
+                        self.add_edge(&from, &places.0[target], branch.count);
+                    }
+                    _ => {
+                        let function = places.holding(to).map(|to| places.0[to].function).or(entered);
+                        if function == Some(from.function) {
+                            self.jumps += branch.count;
+                            self.strange += branch.count;
                         }
                     }
                 }
             }
+        }
+        self.run_through_empty(places, &jumps);
+    }
+
+    /// After a call that was the last instruction of its block, there may be padding before the next.
+    fn come_back(&mut self, places: &Places<'_>, to: Svma, count: f64) {
+        let next = places.0.partition_point(|place| place.block.start < to);
+        let before = next.checked_sub(1).map(|before| places.0[before]).filter(|before| before.block.end == to);
+        if let (Some(before), Some(after)) = (before, places.0.get(next)) {
+            self.add_edge(&before, after, count);
         }
     }
 
-    /// Empty blocks at the target were run through.
-    fn add_jump(&mut self, places: &Places<'_>, from: &Place<'_>, target: usize, count: f64) {
-        if places.0[target].function == from.function {
-            self.jumps += count;
-        }
-        self.add_edge(from, &places.0[target], count);
-        for two in places.0[target..].windows(2).take_while(|two| two[0].block.start == two[0].block.end) {
-            self.counts[two[0].function][two[0].index] += count;
-            self.add_edge(&two[0], &two[1], count);
+    /// Empty blocks where jumps go were run through: `jumps` are executions by block. Each is looked at once, however many there are.
+    fn run_through_empty(&mut self, places: &Places<'_>, jumps: &BTreeMap<usize, f64>) {
+        let mut carried = 0.0;
+        for (index, two) in places.0.windows(2).enumerate() {
+            carried += jumps.get(&index).copied().unwrap_or(0.0);
+            if two[0].block.start < two[0].block.end {
+                carried = 0.0;
+            } else if carried > 0.0 {
+                self.counts[two[0].function][two[0].index] += carried;
+                self.add_edge(&two[0], &two[1], carried);
+            }
         }
     }
 

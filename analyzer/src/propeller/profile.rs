@@ -113,7 +113,8 @@ impl PropellerProfile {
         let mut notes = left_out.describe();
         if is_old {
             notes.push(
-                "the basic block address map is of version 0 or 1, whose compilers read no cc_profile of version 1: clang 18 or newer does"
+                "the basic block address map is of version 0 or 1: its compiler may be too old for this profile, which is of version 1 (clang 18 \
+                 and newer read it)"
                     .into(),
             );
         }
