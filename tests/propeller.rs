@@ -194,7 +194,7 @@ fn maps_that_cannot_be_used_are_told() {
         ("", "has no basic block address map (.llvm_bb_addr_map): build it with clang's -fbasic-block-address-map"),
         (&unknown, "has version 6 at byte 0: versions 0 to 5 can be read"),
         (&other, "is of another build, or the code was changed after linking: "),
-        (&cut, "is damaged at byte 53: the size of a block"),
+        (&cut, "is damaged at byte 52: the size of a block"),
     ];
     for (map, expected) in cases {
         let Some((_folder, recording)) = recorded(&(CODE.to_owned() + map)) else { return };
