@@ -496,9 +496,11 @@ fn only_the_stacks_of_the_branch_source_are_written_where_that_is_asked_for() {
 
 #[test]
 fn an_option_of_another_format_is_wrong_usage() {
-    for (option, format, right) in
-        [(&["--stacks-only"][..], "bolt", "perf-script"), (&["--gcov-version", "2"], "llvm-text", "gcov")]
-    {
+    for (option, format, right) in [
+        (&["--stacks-only"][..], "bolt", "perf-script"),
+        (&["--gcov-version", "2"], "llvm-text", "gcov"),
+        (&["--ld-profile", "ld_profile.txt"], "bolt", "propeller"),
+    ] {
         let output = run(&[&["export", "--format", format][..], option].concat());
         let errors = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{errors}");

@@ -12,6 +12,7 @@
 //! flow/        executions of straight-line ranges and of taken branches: what profiles are made from
 //! lines/       addresses -> source lines, with what was inlined where
 //! mix/         counts x instructions x attributes -> pivot tables
+//! propeller/   the layout of blocks and functions for clang and lld
 //! paths/       what the order of branches tells: trips of loops, paths, cycles of blocks
 //! sample_profile/  counts by function and source position: what compilers read
 //! truth/       exact counts by instrumentation, to measure the others against
@@ -44,6 +45,7 @@ pub mod mix;
 mod parallel;
 pub mod paths;
 mod progress;
+pub mod propeller;
 pub mod recording;
 pub mod sample_profile;
 pub mod truth;

@@ -1,6 +1,7 @@
 //! `hbbp export`: profiles for compilers, optimizers and other tools.
 
 pub(super) mod contexts;
+mod propeller;
 mod sampled;
 
 use std::io::{self, IsTerminal, Write};
@@ -45,6 +46,10 @@ pub struct Args {
     #[arg(long, value_enum, value_name = "N")]
     gcov_version: Option<GcovVersion>,
 
+    /// Write the order of functions to this file, with format propeller: for lld's `--symbol-ordering-file=`
+    #[arg(long, value_name = "FILE")]
+    ld_profile: Option<PathBuf>,
+
     /// Only the samples whose stacks are the branch source (`lbr` at the head of reports with `-v`), with format perf-script: what
     /// `llvm-profgen --perfscript` counts, of a recording of several events
     #[arg(long)]
@@ -77,6 +82,8 @@ enum Format {
     LlvmExtbin,
     /// For GCC's `-fauto-profile=`
     Gcov,
+    /// For clang's `-fbasic-block-sections=list=` (Propeller, `cc_profile`): the order of blocks; that of functions with --ld-profile
+    Propeller,
     /// For `pprof`: all code, by function and line, with what was inlined
     Pprof,
     /// For OpenTelemetry collectors (OTLP profiles, a signal in development): all code, by function and line, and calling contexts
@@ -125,6 +132,11 @@ Examples:
   hbbp export --format bolt run.data --binary ./server -o server.fdata
   llvm-bolt ./server -o server.bolt -data=server.fdata -reorder-blocks=ext-tsp
 
+  clang -O2 -fbasic-block-sections=labels -fuse-ld=lld -o server server.c
+  hbbp export --format propeller run.data --binary ./server -o cc_profile.txt --ld-profile ld_profile.txt
+  clang -O2 -fbasic-block-sections=list=cc_profile.txt -fuse-ld=lld \\
+        -Wl,--symbol-ordering-file=ld_profile.txt,--no-warn-symbol-ordering -o server server.c
+
   hbbp export --format callgrind -o sort.callgrind -- sort -n -o sorted.txt numbers.txt
   hbbp export --format flamegraph run.data -o run.svg";
 
@@ -133,6 +145,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     for (option, is_given, format) in [
         ("--gcov-version", args.gcov_version.is_some(), Format::Gcov),
         ("--stacks-only", args.stacks_only, Format::PerfScript),
+        ("--ld-profile", args.ld_profile.is_some(), Format::Propeller),
     ] {
         if is_given && args.format != format {
             wrong_usage::<Args>(READER.name, format!("{option} is for --format {}", format.name()));
@@ -181,6 +194,7 @@ fn write(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
         Format::Gcov => of_source(args, input, Names::Gcc, |sampled, out| {
             profile::gcov(sampled, args.gcov_version.unwrap_or(GcovVersion::V2), out)
         }),
+        Format::Propeller => of_layout(args, input),
         Format::Pprof => of_all_code(args, input, profile::pprof),
         Format::Otlp => otlp(args, input),
         Format::Callgrind => callgrind(args, input),
@@ -234,12 +248,8 @@ fn of_one_binary(
     let (flow, notes) = flow(args, input)?;
     let profiled = Profiled::choose(&flow, &args.input.analysis.search())?;
     notes.iter().chain(&profiled.describe()).for_each(output::say);
-    if profiled.module.ranges.is_empty() && args.format != Format::Bolt {
-        bail!(
-            "there are no branches of {}, only samples: of them can be made --format bolt, llvm-text, llvm-extbin, gcov, pprof, \
-             callgrind and sde-mix",
-            profiled.module.module.path
-        );
+    if args.format != Format::Bolt {
+        check_branches(&profiled)?;
     }
     if matches!(args.format, Format::Bolt | Format::BoltPreagg) && profiled.code.binary.image.is_stripped() {
         say!("the file has no symbols: BOLT refuses it unless it is told --allow-stripped");
@@ -247,6 +257,27 @@ fn of_one_binary(
     let notes = write_to(args.output.as_deref(), |out| Ok(write(&profiled, out)?))?;
     notes.iter().for_each(output::say);
     Ok(())
+}
+
+/// Ends the command where there are no branches to make a profile of.
+fn check_branches(profiled: &Profiled<'_>) -> anyhow::Result<()> {
+    if profiled.module.ranges.is_empty() {
+        bail!(
+            "there are no branches of {}, only samples: of them can be made --format bolt, llvm-text, llvm-extbin, gcov, pprof, \
+             callgrind and sde-mix",
+            profiled.module.module.path
+        );
+    }
+    Ok(())
+}
+
+/// The order of blocks and functions; made before the files are.
+fn of_layout(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
+    let (flow, notes) = flow(args, input)?;
+    let profiled = Profiled::choose(&flow, &args.input.analysis.search())?;
+    notes.iter().chain(&profiled.describe()).for_each(output::say);
+    check_branches(&profiled)?;
+    propeller::write(&profiled, args.output.as_deref(), args.ld_profile.as_deref())
 }
 
 /// Counts by source position; made before the file is.

@@ -4,7 +4,7 @@ use object::elf::{CompressionHeader64, ELFCOMPRESS_ZLIB, ELFCOMPRESS_ZSTD};
 use object::read::{CompressedData, CompressionFormat};
 use object::{LittleEndian as LE, pod};
 
-use super::Image;
+use super::{Image, Section};
 use crate::build_id::BuildId;
 
 /// How much larger than its compressed bytes a section may be. Debug information shrinks to a third as a rule, strings and zeros to
@@ -70,13 +70,21 @@ impl Image {
     /// The section is compressed, and its bytes are damaged or state an unbelievable size.
     pub(crate) fn debug_section(&self, name: &str) -> Result<Vec<u8>, ExpansionError> {
         if let Some(section) = self.section(name) {
-            let bytes = self.section_bytes(section);
-            return if section.compressed { expand_elf(name, &bytes) } else { Ok(bytes.into_owned()) };
+            return self.expanded(section);
         }
         match name.strip_prefix(".debug").and_then(|rest| self.section(&format!(".zdebug{rest}"))) {
             Some(section) => expand_gnu(name, &self.section_bytes(section)),
             None => Ok(Vec::new()),
         }
+    }
+
+    /// The bytes of a section, decompressed; none where it only says how large it was (`SHT_NOBITS`).
+    ///
+    /// # Errors
+    /// As for [`Self::debug_section`].
+    pub(crate) fn expanded(&self, section: &Section) -> Result<Vec<u8>, ExpansionError> {
+        let bytes = self.section_bytes(section);
+        if section.compressed { expand_elf(&section.name, &bytes) } else { Ok(bytes.into_owned()) }
     }
 
     /// Whether the file itself has debug information.

@@ -27,6 +27,10 @@ pub struct Section {
 }
 
 impl Section {
+    pub(crate) fn is_of(&self, kind: SectionType) -> bool {
+        self.kind == kind
+    }
+
     pub(super) fn has_bytes(&self) -> bool {
         self.kind != SHT_NOBITS && self.size > 0
     }

@@ -30,6 +30,7 @@ mod short_names;
 mod split;
 mod strings;
 mod unit;
+mod unit_names;
 mod units;
 
 pub use companions::Companions;
@@ -37,3 +38,4 @@ pub use discriminator::{Discriminator, Encoding};
 pub use index::{SourceIndex, joined};
 pub use position::{FileId, Position, Scope, ScopeId, SourceFunction, Span};
 pub(crate) use short_names::short_names;
+pub(crate) use unit_names::unit_names;

@@ -12,6 +12,7 @@ mod otlp;
 mod perf_script;
 mod pprof;
 mod profiled;
+mod propeller;
 mod sde_mix;
 mod summary;
 
@@ -26,5 +27,6 @@ pub use llvm_text::llvm_text;
 pub use otlp::{Recorded, otlp};
 pub use perf_script::{NotWritten, perf_script};
 pub use pprof::pprof;
-pub use profiled::{Profiled, left_out, sampled_only};
+pub use profiled::{Profiled, left_out, sampled_only, without_place};
+pub use propeller::{cc_profile, ld_profile};
 pub use sde_mix::sde_mix;
