@@ -216,7 +216,8 @@ impl<W: Write + Seek> Converter<'_, W> {
         }
         let samples = self.notes.samples - before;
         self.notes.with_callers += if spot.has_callers { samples } else { 0 };
-        self.notes.without_period += if profiled.meaning.event == Event::Samples { samples } else { 0 };
+        let is_unsaid = profiled.meaning.event == Event::Samples && profiled.meaning.per_sample.is_some();
+        self.notes.without_period += if is_unsaid { samples } else { 0 };
         if let Some(what) = &spot.without_address {
             add(&mut self.notes.without_address, what, samples);
         }
@@ -229,7 +230,10 @@ impl<W: Write + Seek> Converter<'_, W> {
         let samples = profiled.meaning.per_sample.map_or(1, |units| value / units).clamp(1, MOST_OF_SUM);
         let parts = samples.min(self.splits + 1).min(value);
         self.splits -= parts.saturating_sub(1);
-        self.notes.timeless += parts;
+        match profiled.meaning.per_sample {
+            Some(_) => self.notes.timeless += parts,
+            None => self.notes.sums += parts,
+        }
         for part in 0..parts {
             self.seed = self.seed.wrapping_add(1);
             let time = profiled.began.saturating_add(mixed(self.seed) % profiled.duration);

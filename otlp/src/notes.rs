@@ -22,6 +22,8 @@ pub(crate) struct Notes {
     pub with_callers: u64,
     /// Samples without a time.
     pub timeless: u64,
+    /// Sums of nobody knows how many samples.
+    pub sums: u64,
     /// Samples with another number of times than of values.
     pub mismatched: u64,
     /// Values below zero.
@@ -96,6 +98,11 @@ impl Notes {
         say(self.timeless, &|number| {
             format!(
                 "{number} samples are sums without times: they are taken to have come at random times of their profile"
+            )
+        });
+        say(self.sums, &|number| {
+            format!(
+                "{number} counts are sums of nobody knows how many samples: what is after ± takes each for one, and means little"
             )
         });
         say(self.mismatched, &|number| {
