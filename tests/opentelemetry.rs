@@ -7,7 +7,7 @@ mod support;
 mod synthetic;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use by_hand::{BEGAN, CPU, SAMPLES, Tables, Value, resource};
 use perfdata::Features;
@@ -128,8 +128,6 @@ fn profiles_are_known_by_their_content() {
     std::fs::remove_file(&setup.binary).unwrap();
     assert_eq!(rows(&archive), expected);
     let merged = setup.file("four.flow");
-    let symfs = setup.file("elsewhere");
-    std::fs::create_dir(&symfs).unwrap();
     let all = run(&["merge", "-o", &merged, &setup.file("four.otlp"), &archive]);
     assert!(all.status.success(), "{}", String::from_utf8_lossy(&all.stderr));
 }
@@ -184,6 +182,5 @@ fn what_is_exported_is_read_again() {
             let again = after.get(name).copied().unwrap_or(0.0);
             assert!((again - share).abs() < 0.01 * share + 1e-4, "{}: {name}: {share} {again}", fixture.name);
         }
-        assert!(Path::new(&out).exists());
     }
 }

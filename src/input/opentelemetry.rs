@@ -30,8 +30,11 @@ pub fn recording_of(file: &Path, search: &BinarySearch) -> anyhow::Result<NamedT
 /// The programs that were profiled, as far as they are found.
 struct Found<'a> {
     search: &'a BinarySearch,
-    images: RefCell<HashMap<(String, Option<perfdata::BuildId>), Option<Image>>>,
+    images: RefCell<Images>,
 }
+
+/// Programs by path and build id; none where nothing was found.
+type Images = HashMap<(String, Option<perfdata::BuildId>), Option<Image>>;
 
 impl Files for Found<'_> {
     fn offset(&self, path: &str, build_id: Option<&perfdata::BuildId>, address: u64) -> Option<u64> {
