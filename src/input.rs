@@ -1,6 +1,7 @@
 //! What every analysis command reads: a recording, or a command that is recorded first.
 
 mod kind;
+mod opentelemetry;
 
 use std::cell::OnceCell;
 use std::ffi::OsString;
@@ -32,6 +33,8 @@ use crate::progress::Progress;
 use crate::usage::wrong_usage;
 pub use kind::{DEFAULT_RECORDING, Reader, Reads};
 use kind::{ZSTD, begin_of, is_document};
+pub use opentelemetry::recording_of;
+use otlp::{begins_like_otlp, is_otlp};
 
 /// Where binaries are found.
 #[derive(clap::Args)]
@@ -78,7 +81,7 @@ pub struct AnalysisArgs {
 /// Where the recording comes from, and how it is analysed.
 #[derive(clap::Args)]
 pub struct InputArgs {
-    /// Recording to read; `-` for standard input [default: hbbp.data]
+    /// Recording to read, or profiles of OpenTelemetry (OTLP); `-` for standard input [default: hbbp.data]
     #[arg(index = 1, value_name = "FILE", conflicts_with_all = ["input", "command"])]
     recording: Option<PathBuf>,
 
@@ -329,7 +332,8 @@ impl Input<'_> {
             Some(file) => self.args.analysis.open(file, self.reader)?,
             None => {
                 let mut stream = standard_input()?;
-                if stream.fill_buf().context("standard input")?.starts_with(&ZSTD) {
+                let begin = stream.fill_buf().context("standard input")?;
+                if begin.starts_with(&ZSTD) || begins_like_otlp(begin) {
                     let kept = kept(&mut stream)?;
                     self.reader.refuse_standard_input(kept.path()).context("standard input")?;
                     self.args.analysis.open(kept.path(), self.reader).context("standard input")?
@@ -373,7 +377,7 @@ impl AnalysisArgs {
             notes.iter().for_each(|note| say!("{}: {note}", file.display()));
             return Ok(recording);
         }
-        open_recording(file, reader)
+        open_recording(file, reader, &self.search())
     }
 
     /// One of the options, if there are any.
@@ -623,9 +627,13 @@ pub fn is_recording(file: &Path) -> bool {
     !is_document(&begin_of(file))
 }
 
-/// Opens a recording, or says what it is instead.
-pub fn open_recording(file: &Path, reader: &Reader) -> anyhow::Result<Recording> {
+/// Opens a recording, or says what it is instead. Of profiles of OpenTelemetry one is made, with the programs that `search` finds.
+pub fn open_recording(file: &Path, reader: &Reader, search: &BinarySearch) -> anyhow::Result<Recording> {
     reader.refuse(file)?;
+    if is_otlp(file) {
+        let recording = recording_of(file, search).with_context(|| file.display().to_string())?;
+        return Recording::open(recording.path()).with_context(|| file.display().to_string());
+    }
     Recording::open(file).map_err(|error| {
         let is_none = matches!(error, perfdata::Error::NotPerfData { .. } | perfdata::Error::Empty);
         let what = if is_none { " is not a recording".into() } else { reader.hint(file) };

@@ -6,11 +6,14 @@ use std::process::ExitCode;
 use analyzer::counting::{Detail, GroupBy};
 use analyzer::recording::{Module, ModuleKind, Subset};
 use analyzer::{Analysis, BinarySearch, FileIdentity, Options, analyze};
-use anyhow::bail;
+use anyhow::{Context, bail};
 use archive::{is_archive, plan, write};
 use model::Rules;
+use otlp::is_otlp;
 
-use crate::input::{BinaryArgs, DEFAULT_RECORDING, Reader, Reads, is_standard_input, open_recording};
+use crate::input::{
+    BinaryArgs, DEFAULT_RECORDING, Reader, Reads, is_standard_input, open_recording, recording_of, title_of,
+};
 use crate::output::{count, replace, written_to};
 use crate::progress::Progress;
 
@@ -54,12 +57,16 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if file.is_file() && is_archive(file) {
         bail!("{} is an archive already", file.display());
     }
-    let recording = open_recording(file, &READER)?;
+    let search = args.binaries.search();
+    // It is a recording that is packed, not the profiles that it is made of.
+    let made =
+        is_otlp(file).then(|| recording_of(file, &search)).transpose().with_context(|| file.display().to_string())?;
+    let packed_recording = made.as_ref().map_or(file, |made| made.path());
+    let recording = open_recording(packed_recording, &READER, &search)?;
     let identity = |file: &Path| file.metadata().ok().map(|metadata| FileIdentity::of(&metadata));
     if identity(&args.output) == identity(file) {
         bail!("{} is the recording itself: name another file to write", args.output.display());
     }
-    let search = args.binaries.search();
     let progress = Progress::new();
     let options = Options {
         search: search.clone(),
@@ -72,7 +79,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     let analysis = analyze(&recording, &options, &|step| progress.step(step))?;
     let search = search.among(analysis.modules.iter().map(|(_, module)| module));
-    let plan = plan(file, modules(&analysis, args.all, &search).into_iter(), &search)?;
+    let mut plan = plan(packed_recording, modules(&analysis, args.all, &search).into_iter(), &search)?;
+    plan.contents.recording.name = title_of(file);
     let output = identity(&args.output);
     if let Some((_, packed, _)) =
         plan.files.iter().find(|(_, packed, _)| output.is_some() && identity(packed) == output)

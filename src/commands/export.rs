@@ -18,7 +18,7 @@ use clap::ValueEnum;
 use perfdata::Recording;
 
 use crate::commands::truth::read_truth;
-use crate::input::{Input, InputArgs, Reader, Reads, SideOfFile, is_recording};
+use crate::input::{Input, InputArgs, Reader, Reads, SideOfFile, is_recording, open_recording};
 use crate::output;
 use crate::output::profile::{self, GcovVersion, InclusiveCosts, NotWritten, Profiled, Recorded};
 use crate::output::write_to;
@@ -307,7 +307,8 @@ fn callgrind(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
 fn otlp(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
     let (flow, notes, contexts) = flow_with(args, input, true)?;
     let named = args.input.file().filter(|file| args.truth.is_none() && is_recording(file));
-    let recording = named.and_then(|file| Recording::open(file).ok());
+    let search = args.input.analysis.search();
+    let recording = named.and_then(|file| open_recording(file, &READER, &search).ok());
     let recorded = recording.as_ref().map(recorded).unwrap_or_default();
     write_all_code(args, (flow, notes), |flow, search, threads, out| {
         profile::otlp(flow, contexts.as_ref(), &recorded, (search, threads), out)

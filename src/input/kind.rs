@@ -8,6 +8,7 @@ use analyzer::truth::{Callgrind, MixFile};
 use anyhow::bail;
 use archive::is_archive;
 use collector::find_program;
+use otlp::{begins_like_otlp, is_otlp};
 use serde::Deserialize;
 
 /// As what zstd packed begins.
@@ -50,7 +51,7 @@ impl Reads {
     /// Whether such files are of that kind.
     fn has(self, kind: &Kind) -> bool {
         match kind {
-            Kind::Recording | Kind::Archive => matches!(self, Self::Recordings | Self::Flows),
+            Kind::Recording | Kind::Archive | Kind::Otlp => matches!(self, Self::Recordings | Self::Flows),
             Kind::Truth => matches!(self, Self::Flows | Self::ExactCounts),
             Kind::Flow => self == Self::Flows,
             Kind::ForeignTruth(_) => matches!(self, Self::ExactCounts | Self::ForeignCounts),
@@ -90,6 +91,8 @@ pub enum Kind {
     Recording,
     /// What `hbbp archive` wrote.
     Archive,
+    /// Profiles of OpenTelemetry.
+    Otlp,
     /// Nobody knows.
     Other,
 }
@@ -115,6 +118,7 @@ impl Kind {
             [b'#', b'!', ..] => Self::Script,
             [b'P', b'E', b'R', b'F', b'I', b'L', b'E', b'2', ..] => Self::Recording,
             packed if packed.starts_with(&ZSTD) && is_archive(file) => Self::Archive,
+            _ if is_otlp(file) => Self::Otlp,
             text if is_document(text) => Self::of_document(file),
             text if Callgrind::begins_like(text) => Self::ForeignTruth("callgrind"),
             text if MixFile::begins_like(text) => Self::ForeignTruth("SDE's -mix"),
@@ -161,6 +165,7 @@ impl Kind {
             Self::Packed(by) => format!("packed by {by}"),
             Self::Recording => "a recording".into(),
             Self::Archive => "an archive of `hbbp archive`".into(),
+            Self::Otlp => "profiles of OpenTelemetry".into(),
             Self::Other => return None,
         })
     }
@@ -186,6 +191,7 @@ impl Kind {
             | Self::Document(_)
             | Self::Json
             | Self::Recording
+            | Self::Otlp
             | Self::Archive
             | Self::Other => {
                 return None;
@@ -246,9 +252,9 @@ impl Reader {
 /// The recording that is read where none is named.
 pub const DEFAULT_RECORDING: &str = "hbbp.data";
 
-/// Whether a file that begins so is a document.
+/// Whether a file that begins so is a document of ours.
 pub fn is_document(begin: &[u8]) -> bool {
-    begin.trim_ascii_start().starts_with(b"{")
+    begin.trim_ascii_start().starts_with(b"{") && !begins_like_otlp(begin)
 }
 
 /// The first bytes of a file, in which documents of ours say what they are; none where it cannot be read.

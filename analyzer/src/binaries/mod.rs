@@ -194,7 +194,7 @@ impl BinarySearch {
     /// The file of the recorded build, where the user named none.
     fn got_elsewhere(&self, module: &Module) -> Option<(PathBuf, Image)> {
         let build_id =
-            module.build_id.as_ref().filter(|_| !self.is_given_for(module) && module.path.starts_with('/'))?;
+            module.build_id.as_ref().filter(|_| !self.is_given_for(module) && !module.path.starts_with('['))?;
         if build_id.is_of_bytes() {
             return None;
         }
@@ -269,7 +269,10 @@ impl BinarySearch {
             }
             None => [Some(PathBuf::from(recorded)), None],
         };
-        let here = here.into_iter().flatten();
+        // Profilers have names alone, which build ids tell apart.
+        let has_name_alone = !recorded.contains('/') && module.build_id.as_ref().is_some_and(|id| !id.is_unknown());
+        let installed = has_name_alone.then(|| INSTALLED.map(|folder| self.root().join(folder).join(recorded)));
+        let here = here.into_iter().flatten().chain(installed.into_iter().flatten());
         let mut candidates: Vec<Candidate> =
             here.map(|file| Candidate { file, for_other_builds: of_bytes && self.symfs.is_some() }).collect();
         if let Some(build_id) = &module.build_id {
@@ -279,6 +282,10 @@ impl BinarySearch {
         candidates
     }
 }
+
+/// Where programs and libraries are installed.
+const INSTALLED: [&str; 7] =
+    ["usr/bin", "usr/sbin", "usr/local/bin", "usr/local/lib", "usr/lib", "usr/lib64", "usr/lib/x86_64-linux-gnu"];
 
 /// A file that may be a module's.
 struct Candidate {

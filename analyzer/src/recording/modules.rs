@@ -101,7 +101,8 @@ impl Module {
             ModuleKind::Anonymous if build_id.is_some() && is_memory_without_file(path.as_bytes()) => ModuleKind::File,
             kind => kind,
         };
-        Module { kind, path, build_id, code: None, kernel: None, is_unidentified: false }
+        let is_unidentified = build_id.as_ref().is_some_and(BuildId::is_unknown);
+        Module { kind, path, build_id, code: None, kernel: None, is_unidentified }
     }
 
     /// A file of that path.

@@ -6,8 +6,6 @@
 //! ```
 //! The two are not added up by readers, for their types differ. Addresses are those of the files, which mappings of their own say.
 
-mod message;
-
 use std::collections::HashMap;
 use std::io::{self, Write};
 
@@ -20,7 +18,7 @@ use prost::Message;
 use crate::output::printable;
 use crate::output::profile::contexts::UNKNOWN_CALLERS;
 use crate::output::profile::pprof::{self, message::Profile as Places};
-use message::{
+use otlp::message::{
     AnyValue, Function, InstrumentationScope, KeyValue, KeyValueAndUnit, Line, Link, Location, Mapping, Profile,
     ProfilesData, ProfilesDictionary, Resource, ResourceProfiles, Sample, ScopeProfiles, Stack, ValueType,
 };
@@ -59,7 +57,7 @@ pub fn otlp(
             _ => {
                 let sample = |(sample, &stack): (&pprof::message::Sample, &i32)| {
                     let count = sample.value.get(value).copied().filter(|&count| count > 0)?;
-                    Some(Sample { stack_index: stack, values: vec![count] })
+                    Some(Sample { stack_index: stack, values: vec![count], ..Sample::default() })
                 };
                 places.sample.iter().zip(&stacks).filter_map(sample).collect()
             }
@@ -71,10 +69,15 @@ pub fn otlp(
             time_unix_nano: recorded.began_unix_ns,
             duration_nano: recorded.duration_ns,
             attribute_indices: maker.comments.clone(),
+            ..Profile::default()
         });
     }
-    let text = |text: &str| Some(AnyValue { string_value: Some(text.to_owned()) });
-    let host = recorded.host.as_ref().map(|host| KeyValue { key: "host.name".to_owned(), value: text(host) });
+    let text = |text: &str| Some(AnyValue { string_value: Some(text.to_owned()), ..AnyValue::default() });
+    let host = recorded.host.as_ref().map(|host| KeyValue {
+        key: "host.name".to_owned(),
+        value: text(host),
+        ..KeyValue::default()
+    });
     let scope = InstrumentationScope { name: "hbbp".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() };
     let resource = ResourceProfiles {
         resource: Some(Resource { attributes: host.into_iter().collect() }),
@@ -147,6 +150,7 @@ impl Maker {
             mapping_index: by_id.get(&location.mapping_id).copied().unwrap_or(0),
             address: location.address,
             lines: lines(&location.line),
+            ..Location::default()
         });
         maker.dictionary.location_table.extend(locations);
         maker
@@ -175,7 +179,7 @@ impl Maker {
 
     fn attribute(&mut self, key: &str, value: &str) -> i32 {
         let key_strindex = self.text(key);
-        let value = Some(AnyValue { string_value: Some(value.to_owned()) });
+        let value = Some(AnyValue { string_value: Some(value.to_owned()), ..AnyValue::default() });
         self.dictionary.attribute_table.push(KeyValueAndUnit { key_strindex, value, unit_strindex: 0 });
         index(self.dictionary.attribute_table.len() - 1)
     }
@@ -213,7 +217,7 @@ impl Maker {
             let inner = context.frames.iter().rev().filter_map(|&function| frames.get(function).copied());
             let stack_index = self.stack(inner.chain([unknown]).collect());
             let count = i64::try_from(whole(context.instructions)).unwrap_or(i64::MAX);
-            Sample { stack_index, values: vec![count] }
+            Sample { stack_index, values: vec![count], ..Sample::default() }
         };
         calls.contexts().map(sample).collect()
     }
@@ -224,7 +228,7 @@ impl Maker {
         self.dictionary.function_table.push(function);
         let function_index = index(self.dictionary.function_table.len() - 1);
         let lines = vec![Line { function_index, line: 0 }];
-        self.dictionary.location_table.push(Location { mapping_index, address: 0, lines });
+        self.dictionary.location_table.push(Location { mapping_index, lines, ..Location::default() });
         index(self.dictionary.location_table.len() - 1)
     }
 }

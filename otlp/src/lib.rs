@@ -1,0 +1,21 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+// What is read is of others: no place of it is taken for granted.
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
+
+mod attributes;
+mod container;
+mod convert;
+mod error;
+mod events;
+mod frames;
+mod json;
+pub mod message;
+mod modules;
+mod notes;
+mod processes;
+mod tables;
+
+pub use container::{begins_like_otlp, is_otlp};
+pub use convert::{Files, convert, convert_bytes};
+pub use error::Error;

@@ -1,0 +1,131 @@
+//! What is weaker in a recording that was made of profiles, in sentences.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::events::Kind;
+
+/// How many different names are kept of what is told by name.
+const MOST_NAMES: usize = 16;
+
+/// What was seen.
+#[derive(Debug, Default)]
+pub(crate) struct Notes {
+    /// The profilers: name and version.
+    pub producers: BTreeSet<String>,
+    /// Samples of profiles that do not count code that ran, by the type of their values.
+    pub left_out: BTreeMap<String, u64>,
+    /// Samples of code that has no address in a file, by what it is.
+    pub without_address: BTreeMap<String, u64>,
+    /// Samples that count.
+    pub samples: u64,
+    /// Samples whose callers are known.
+    pub with_callers: u64,
+    /// Samples without a time.
+    pub timeless: u64,
+    /// Sums of nobody knows how many samples.
+    pub sums: u64,
+    /// Samples with another number of times than of values.
+    pub mismatched: u64,
+    /// Values below zero.
+    pub negative: u64,
+    /// Profiles whose values are no numbers of executions.
+    pub relative: u64,
+    /// Samples of profiles that do not say what a sample stands for.
+    pub without_period: u64,
+}
+
+/// Adds to what is told by name, and to all others where there are too many.
+pub(crate) fn add(to: &mut BTreeMap<String, u64>, name: &str, count: u64) {
+    let is_known = to.len() < MOST_NAMES || to.contains_key(name);
+    let name = if is_known { name } else { "others" };
+    *to.entry(name.to_owned()).or_default() += count;
+}
+
+impl Notes {
+    /// A profiler wrote profiles.
+    pub(crate) fn producer(&mut self, name: &str, version: &str) {
+        let known = self.producers.len() < MOST_NAMES;
+        if known && !name.is_empty() {
+            self.producers.insert(format!("{name} {version}").trim_end().to_owned());
+        }
+    }
+
+    /// So many samples of this type do not count.
+    pub(crate) fn leave_out(&mut self, (kind, unit): &Kind, samples: u64) {
+        let name = match (kind.as_str(), unit.as_str()) {
+            ("", "") => "a type that is not said".to_owned(),
+            (kind, "") => kind.to_owned(),
+            (kind, unit) => format!("{kind} ({unit})"),
+        };
+        add(&mut self.left_out, &name, samples);
+    }
+
+    /// What there is instead of samples that count.
+    pub(crate) fn instead(&self) -> String {
+        match self.left_out.is_empty() {
+            true => "it has no samples at all: was anything profiled?".to_owned(),
+            false => format!(
+                "its profiles are of {}; expected samples, CPU time (cpu), instructions or cycles",
+                by_name(&self.left_out)
+            ),
+        }
+    }
+
+    /// The sentences.
+    pub(crate) fn sentences(&self, renumbered: u64, unnumbered: u64) -> Vec<String> {
+        let producers: Vec<&str> = self.producers.iter().map(String::as_str).collect();
+        let by = if producers.is_empty() { String::new() } else { format!(" of {}", producers.join(", ")) };
+        let mut all = vec![format!(
+            "the samples are OTLP profiles{by}: they have no branches, and no costs are known of their code"
+        )];
+        let mut say = |number: u64, sentence: &dyn Fn(u64) -> String| {
+            if number > 0 {
+                all.push(sentence(number));
+            }
+        };
+        say(self.with_callers, &|number| {
+            format!("{number} samples have callers, which are not used: each counts where it was taken")
+        });
+        say(self.left_out.values().sum(), &|number| {
+            format!("{number} samples do not count what ran, and are left out: {}", by_name(&self.left_out))
+        });
+        say(self.without_address.values().sum(), &|number| {
+            format!(
+                "{number} samples are of code without an address in a file, which is unread: {}",
+                by_name(&self.without_address)
+            )
+        });
+        say(self.timeless, &|number| {
+            format!(
+                "{number} samples are sums without times: they are taken to have come at random times of their profile"
+            )
+        });
+        say(self.sums, &|number| {
+            format!(
+                "{number} counts are sums of nobody knows how many samples: what is after ± takes each for one, and means little"
+            )
+        });
+        say(self.mismatched, &|number| {
+            format!("{number} samples have other numbers of times than of values: they are taken as sums")
+        });
+        say(self.negative, &|number| format!("{number} values are below zero: left out"));
+        say(self.relative, &|number| format!("the counts of {number} profiles are relative"));
+        say(self.without_period, &|number| {
+            format!("{number} samples do not say what they stand for: each counts as 1")
+        });
+        say(renumbered, &|number| {
+            format!(
+                "{number} processes have the number of another machine's or container's: they have other numbers here"
+            )
+        });
+        say(unnumbered, &|number| {
+            format!("{number} processes have no number (process.pid): they are told apart by name")
+        });
+        all
+    }
+}
+
+fn by_name(counts: &BTreeMap<String, u64>) -> String {
+    let each: Vec<String> = counts.iter().map(|(name, count)| format!("{name}: {count}")).collect();
+    each.join(", ")
+}
