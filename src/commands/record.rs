@@ -63,8 +63,8 @@ pub struct Args {
     /// Record everything that runs
     #[arg(short, long)]
     all_cpus: bool,
-    /// Record what runs in a control group (a container, a service), and what comes into it: by its folder, its path below
-    /// /sys/fs/cgroup, or a name that no other has, such as nginx.service, nginx, or the id of a container. Needs the rights of -a
+    /// Record what runs in a control group (a container, a service), and what comes into it: by its folder, its path in
+    /// the hierarchy, or a name that no other has, such as nginx.service, nginx, or the id of a container. Needs the rights of -a
     #[arg(long, value_name = "GROUP", conflicts_with_all = ["pid", "tid", "all_cpus"])]
     cgroup: Option<OsString>,
     /// Record on these CPUs only, such as 0-3,8; without a command, -p, -t or --cgroup, everything that runs there

@@ -120,12 +120,10 @@ impl RecordLayout {
 
     /// Gives the records of what was there before this time. Those of forks have it twice.
     pub(crate) fn put_at(&self, found: &mut [u8], time: u64) -> Result<(), BrokenRecord> {
-        /// In the body: after pid, ppid, tid, ptid.
-        const OF_FORK: usize = 16;
         let mut offset = 0;
         while let Some(record) = first_record(&found[offset..], offset)? {
             let (begin, end) = (offset, offset + record.all.len());
-            let in_fork = (record.kind == sys::PERF_RECORD_FORK).then_some(begin + HEADER + OF_FORK);
+            let in_fork = (record.kind == sys::PERF_RECORD_FORK).then_some(begin + HEADER + TIME_OF_FORK);
             let in_trailer = self.trailer_time.and_then(|before_end| end.checked_sub(before_end));
             for at in in_fork.into_iter().chain(in_trailer) {
                 if let Some(place) = found.get_mut(at..at + 8) {
@@ -154,6 +152,9 @@ impl RecordBytes<'_> {
         u16::from_le_bytes([self.all[4], self.all[5]])
     }
 }
+
+/// Where in the body of a FORK its time is: after pid, ppid, tid, ptid.
+pub(crate) const TIME_OF_FORK: usize = 16;
 
 /// `PERF_RECORD_SAMPLE`.
 pub(crate) const SAMPLE: u32 = 9;

@@ -118,6 +118,12 @@ impl EventFd {
         self.0.as_raw_fd()
     }
 
+    /// Whether so many more files can be opened after it: the kernel gives the lowest number that is free.
+    pub(crate) fn leaves_room_for(&self, files: u64) -> bool {
+        let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+        limit.is_none_or(|limit| u64::from(self.number().unsigned_abs()) + files < limit)
+    }
+
     /// The id its records carry.
     pub(crate) fn id(&self) -> Result<u64, Errno> {
         let mut id = 0_u64;

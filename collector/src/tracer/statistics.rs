@@ -68,6 +68,8 @@ pub struct TracerStatistics {
     pub backed_off: u64,
     /// Processes that may not be traced, where there are no agents, which count them themselves.
     pub barred: u64,
+    /// Threads without bursts, for a time at least, as no more files might be open.
+    pub threads_without_file: u64,
     /// Why bursts ended: counts by reason.
     pub ends: BTreeMap<String, u64>,
     /// What bursts went on after, by a breakpoint.
@@ -354,6 +356,7 @@ impl TracerStatistics {
             processes: 0,
             backed_off: 0,
             barred: 0,
+            threads_without_file: 0,
             ends: BTreeMap::new(),
             continued: BTreeMap::new(),
             unsupported: BTreeMap::new(),
@@ -436,6 +439,13 @@ impl TracerStatistics {
             let barred = counted(barred);
             sentences.push(format!(
                 "no bursts of {barred}: another user's, a debugger has them, or ptrace_scope forbids it"
+            ));
+        }
+        let threads = self.threads_without_file;
+        if threads > 0 {
+            let threads = if threads == 1 { "1 thread".to_owned() } else { format!("{threads} threads") };
+            sentences.push(format!(
+                "no bursts of {threads}: each needs an open file, and no more are allowed: raise the limit (ulimit -n)"
             ));
         }
         sentences

@@ -10,6 +10,8 @@ use crate::sys::control_group::{ControlGroup, is_group};
 
 /// How many digits of a container's id name it at least.
 const DIGITS: usize = 6;
+/// What has a container's id, too, and is not it.
+const MONITOR: &[u8] = b"-conmon-";
 /// How many names are said of those that are meant.
 const MOST: usize = 5;
 
@@ -68,7 +70,7 @@ fn several(groups: &[String]) -> String {
 }
 
 impl ControlGroup {
-    /// The group that is meant: by its folder (`/sys/fs/cgroup/..`), by its path in the hierarchy (`system.slice/nginx.service`), or by
+    /// The group that is meant: by its folder (`/sys/fs/cgroup/..`, or `.` and what begins with it), by its path in the hierarchy (`system.slice/nginx.service`), or by
     /// its name if no other has it: `nginx.service`, `nginx`, the id of a container or its first digits.
     ///
     /// # Errors
@@ -86,22 +88,22 @@ fn find(word: &Path, hierarchy: &Hierarchy, all: &[Hierarchy]) -> Result<Control
     };
     let group = |folder: PathBuf| group_of(folder, &hierarchy.mount);
     let inside = |path: &Path| Some(hierarchy.mount.join(relative(path)?)).filter(|folder| is_group(folder));
-    if word.is_absolute() && is_group(word) {
+    if let Some(folder) = folder(word) {
         // Of another mount of the same hierarchy, or another hierarchy, where it may be at the same place.
-        let mounts = all.iter().filter(|other| word.starts_with(&other.mount));
+        let mounts = all.iter().filter(|other| folder.starts_with(&other.mount));
         let Some(mount) = mounts.max_by_key(|other| other.mount.as_os_str().len()) else {
-            return group(word.to_owned());
+            return group(folder);
         };
         if mount.mount == hierarchy.mount || mount.is_same_as(hierarchy) {
-            return group_of(word.to_owned(), &mount.mount);
+            return group_of(folder, &mount.mount);
         }
-        let place = word.strip_prefix(&mount.mount).ok().and_then(inside);
-        let elsewhere = || ControlGroupError::Elsewhere { folder: word.to_owned(), hierarchy: hierarchy.mount.clone() };
+        let place = folder.strip_prefix(&mount.mount).ok().and_then(inside);
+        let elsewhere = || ControlGroupError::Elsewhere { folder, hierarchy: hierarchy.mount.clone() };
         return group(place.ok_or_else(elsewhere)?);
     }
     // As /proc/PID/cgroup says it, from outside of what is mounted here.
     let from_root = word.strip_prefix(&hierarchy.root).ok().filter(|_| hierarchy.root != Path::new("/"));
-    if let Some(folder) = inside(word).or_else(|| from_root.and_then(inside)).filter(|_| !word.as_os_str().is_empty()) {
+    if let Some(folder) = inside(word).or_else(|| from_root.and_then(inside)).filter(|_| is_path(word)) {
         return group(folder);
     }
     let mut folders = Vec::new();
@@ -111,7 +113,9 @@ fn find(word: &Path, hierarchy: &Hierarchy, all: &[Hierarchy]) -> Result<Control
         let is_it = |name: &OsStr| how(name.as_bytes(), word.as_os_str().as_bytes());
         folders.iter().skip(1).filter(|folder| folder.file_name().is_some_and(is_it)).collect()
     };
-    let found = [named(is_called), named(is_unit), named(is_container)].into_iter().find(|found| !found.is_empty());
+    let found = [named(is_called), named(is_unit), named(is_container), named(is_monitor)]
+        .into_iter()
+        .find(|found| !found.is_empty());
     let word = word.to_string_lossy().into_owned();
     match found.as_deref() {
         Some([one]) => group((*one).clone()),
@@ -124,6 +128,17 @@ fn find(word: &Path, hierarchy: &Hierarchy, all: &[Hierarchy]) -> Result<Control
             Err(ControlGroupError::NoSuch { name: word, hierarchy: hierarchy.mount.clone(), existing })
         }
     }
+}
+
+/// The folder of a group that a path leads to, from `/` or from the current folder; what it is called there, without links and `..`.
+fn folder(word: &Path) -> Option<PathBuf> {
+    let leads = matches!(word.components().next(), Some(Component::RootDir | Component::CurDir | Component::ParentDir));
+    leads.then(|| word.canonicalize().ok()).flatten().filter(|folder| is_group(folder))
+}
+
+/// Whether it says where in a hierarchy: `.` does not.
+fn is_path(word: &Path) -> bool {
+    matches!(word.components().next(), Some(Component::RootDir | Component::Normal(_)))
 }
 
 /// A path below a folder; `None` if it would lead out of it.
@@ -157,6 +172,15 @@ fn is_unit(name: &[u8], word: &[u8]) -> bool {
 
 /// `0123456789ab` is `docker-0123456789ab(..).scope`, `libpod-..`, `cri-containerd-..`, or `0123456789ab(..)`.
 fn is_container(name: &[u8], word: &[u8]) -> bool {
+    has_id(name, word) && !name.windows(MONITOR.len()).any(|part| part == MONITOR)
+}
+
+/// What looks after a container: `libpod-conmon-0123456789ab(..).scope`, `crio-conmon-..`.
+fn is_monitor(name: &[u8], word: &[u8]) -> bool {
+    has_id(name, word)
+}
+
+fn has_id(name: &[u8], word: &[u8]) -> bool {
     let is_id = word.len() >= DIGITS && word.iter().all(u8::is_ascii_hexdigit);
     let id = name.rsplit(|&byte| byte == b'-').next().unwrap_or(name);
     is_id && id.starts_with(word)
@@ -168,7 +192,7 @@ mod tests {
 
     use super::*;
 
-    const GROUPS: [&str; 9] = [
+    const GROUPS: [&str; 12] = [
         "",
         "system.slice",
         "system.slice/nginx.service",
@@ -176,6 +200,9 @@ mod tests {
         "system.slice/dev-disk\\x2dby.mount",
         "system.slice/docker-0123456789abcdef.scope",
         "user.slice/worker",
+        "user.slice/libpod-aaaaaa0123456789.scope",
+        "user.slice/libpod-conmon-aaaaaa0123456789.scope",
+        "user.slice/crio-conmon-bbbbbb0123456789.scope",
         "docker/feedc0ffee0123",
         "odd name: \\x2d ü",
     ];
@@ -219,6 +246,11 @@ mod tests {
             ("0123456789ab", "/system.slice/docker-0123456789abcdef.scope"),
             ("feedc0ffee01", "/docker/feedc0ffee0123"),
             ("odd name: \\x2d ü", "/odd name: \\x2d ü"),
+            ("DIR/perf/user.slice/../system.slice/.", "/system.slice"),
+            ("DIR/other/../perf/system.slice", "/system.slice"),
+            // What looks after a container has its id, too.
+            ("aaaaaa0123", "/user.slice/libpod-aaaaaa0123456789.scope"),
+            ("bbbbbb0123", "/user.slice/crio-conmon-bbbbbb0123456789.scope"),
             // Of another hierarchy, at the same place.
             ("DIR/other/system.slice/nginx.service", "/system.slice/nginx.service"),
         ] {
@@ -238,7 +270,14 @@ mod tests {
             ("ngin", "there is no control group \"ngin\" in DIR/perf"),
             ("", "there is no control group \"\" in DIR/perf"),
             ("../other/system.slice", "there is no control group"),
+            // The current folder is no group.
+            (".", "there is no control group \".\" in DIR/perf"),
+            ("./system.slice", "there is no control group"),
             ("feed", "there is no control group \"feed\""),
+            (
+                "DIR/perf/../other/system.slice/cron",
+                "DIR/other/system.slice/cron is in a hierarchy of control groups that perf events do not know",
+            ),
             ("DIR/perf/no", "there is no control group \"DIR/perf/no\""),
             (
                 "DIR/other/system.slice/cron",

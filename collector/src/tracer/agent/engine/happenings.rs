@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use perfdata::{AttrFlags, EventAttr};
 
+use crate::errno::Errno;
 use crate::sys::process::exists;
 use crate::sys::{own_thread, realtime_signal, share_memory};
 use crate::tracer::agent::engine::{AgentEngine, YOUNG};
@@ -13,6 +14,9 @@ use crate::tracer::agent::tree::{State, Watched};
 use crate::tracer::burst::ThreadId;
 use crate::tracer::kernel::{Kernel, Processes};
 use crate::tracer::statistics::TracerStatistics;
+
+/// Files that clocks leave to others: to breakpoints, to what is read of processes, to the recording and the copies that it makes.
+const FILES_FOR_OTHERS: u64 = 16;
 
 impl AgentEngine {
     pub(super) fn see_happenings(&mut self) {
@@ -116,8 +120,9 @@ impl AgentEngine {
         let on_exec = EventAttr { flags: attr.flags | AttrFlags::REMOVE_ON_EXEC, ..attr.clone() };
         let opened = self.kernel.open(&on_exec, thread).or_else(|_| self.kernel.open(&attr, thread));
         let clock = match opened {
-            Ok(clock) => clock,
+            Ok(clock) if self.tree.thread_count() == 0 || clock.leaves_room_for(FILES_FOR_OTHERS) => clock,
             Err(errno) if errno.is_permission() => return self.bar(process),
+            Ok(_) | Err(Errno::EMFILE) => return self.has_no_file(thread),
             Err(_) => return,
         };
         let mean = self.budget.period();
@@ -162,6 +167,12 @@ impl AgentEngine {
         }
     }
 
+    /// A thread gets no clock: no more files may be open.
+    fn has_no_file(&mut self, thread: i32) {
+        let is_first_time = self.without_file.insert(thread);
+        self.collecting.held().statistics.threads_without_file += u64::from(is_first_time);
+    }
+
     pub(super) fn stop_watching(&mut self, thread: i32) {
         // What it has left in the slots is still its own.
         if let (Some(image), Some(watched)) = (self.collecting.made_image(), self.tree.get(thread)) {
@@ -185,6 +196,7 @@ impl AgentEngine {
 
     pub(super) fn ended(&mut self, process: i32, thread: i32) {
         self.starting.ended(thread);
+        self.without_file.remove(&thread);
         self.stop_watching(thread);
         if self.tree.forget(process) {
             self.on_the_way.remove(&process);

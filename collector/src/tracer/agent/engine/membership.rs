@@ -29,16 +29,12 @@ impl AgentEngine {
 
     fn see_processes(&mut self, there: &[i32]) {
         let starting = self.starting.ids();
-        for &process in there {
-            if self.tree.state(process).is_some() || starting.contains(&process) {
-                continue;
-            }
-            self.budget.count_process(process, &self.kernel);
-            for thread in self.kernel.threads(process) {
-                self.watch(process, thread, 1.0, 0);
-            }
-        }
+        let is_new = |process: &i32| self.tree.state(*process).is_none() && !starting.contains(process);
+        let new: Vec<i32> = there.iter().copied().filter(is_new).collect();
+        new.iter().for_each(|&process| self.budget.count_process(process, &self.kernel));
         let there: HashSet<i32> = there.iter().copied().collect();
+        self.starting.keep(|_, process| there.contains(&process));
+        self.start_others(new, Vec::new());
         for process in self.tree.processes() {
             if there.contains(&process) || self.is_busy_with(process) {
                 continue;
@@ -52,16 +48,13 @@ impl AgentEngine {
     /// The same of a threaded group, in which a process may have only some of its threads.
     fn see_threads(&mut self, there: &[i32]) {
         let starting = self.starting.ids();
-        for &thread in there {
-            if self.tree.get(thread).is_none()
-                && !starting.contains(&thread)
-                && let Some(process) = self.kernel.process_of(thread)
-            {
-                self.budget.count_thread(thread, &mut self.kernel);
-                self.watch(process, thread, 1.0, 0);
-            }
-        }
+        let is_new = |thread: &i32| self.tree.get(*thread).is_none() && !starting.contains(thread);
+        let with_process = |thread: i32| Some((thread, self.kernel.process_of(thread)?));
+        let new: Vec<(i32, i32)> = there.iter().copied().filter(is_new).filter_map(with_process).collect();
+        new.iter().for_each(|&(thread, _)| self.budget.count_thread(thread, &mut self.kernel));
         let there: HashSet<i32> = there.iter().copied().collect();
+        self.starting.keep(|thread, _| there.contains(&thread));
+        self.start_others(Vec::new(), new);
         for process in self.tree.processes() {
             for thread in self.tree.threads_of(process) {
                 if !there.contains(&thread) && !self.is_busy_with(process) {
@@ -69,6 +62,12 @@ impl AgentEngine {
                 }
             }
         }
+    }
+
+    /// Those who have come get their clocks as those who were there when recording began.
+    fn start_others(&mut self, processes: Vec<i32>, threads: Vec<(i32, i32)>) {
+        let lasted = self.collecting.held().statistics.starting.lasted;
+        self.starting.add(processes, threads, lasted, self.kernel.now());
     }
 
     /// Whether one of the threads of a process is being stopped, or traced: it is let go first.

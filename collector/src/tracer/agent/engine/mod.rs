@@ -85,6 +85,8 @@ pub(crate) struct AgentEngine {
     looking: Duration,
     tree: Tree,
     starting: Starting,
+    /// Threads that got no clock, as no more files may be open.
+    without_file: HashSet<i32>,
     visits: Visits,
     /// Children of fork that have not become another program yet.
     young: VecDeque<(Instant, i32, i32)>,
@@ -171,6 +173,7 @@ impl AgentEngine {
             looking: Duration::ZERO,
             tree: Tree::default(),
             starting: Starting::new(running, &kernel, now),
+            without_file: HashSet::new(),
             kernel,
             // Where there are agents, stops are rare.
             placement: if has_agents { Placement::afar() } else { Placement::prefer_tracer() },

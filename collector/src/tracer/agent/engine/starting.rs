@@ -1,4 +1,5 @@
-//! Processes that ran before the recording: the clocks of their threads, the first at once, the others as the budget allows.
+//! Processes that ran before they are recorded, from the beginning or from when they come into a group: the clocks of their threads, the first
+//! at once, the others as the budget allows.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::Ordering;
@@ -84,6 +85,8 @@ pub(super) struct Starting {
     processes: Vec<i32>,
     lists: u32,
     began: Instant,
+    /// How long it lasted for those who came earlier.
+    lasted: Duration,
     interval: Duration,
     /// Times in a row that there was no room.
     waits: u32,
@@ -99,7 +102,7 @@ impl Starting {
                 (threads.into_iter().filter_map(with_process).collect(), Vec::new())
             }
         };
-        Self { waiting, processes, lists: 0, began: now, interval: OFTEN, waits: 0, next: now }
+        Self { waiting, processes, lists: 0, began: now, lasted: Duration::ZERO, interval: OFTEN, waits: 0, next: now }
     }
 
     /// How long to wait before it is time for the next ones; `None` if there are none any more.
@@ -115,6 +118,27 @@ impl Starting {
     fn wait_longer(&mut self) {
         self.interval = (OFTEN * 2_u32.saturating_pow(self.waits.min(8))).min(SELDOM);
         self.waits += 1;
+    }
+
+    /// Others have come: all threads of these processes, or these threads with their processes. `lasted`: how long it took until all had a
+    /// clock who came earlier.
+    pub(super) fn add(&mut self, processes: Vec<i32>, threads: Vec<(i32, i32)>, lasted: Duration, now: Instant) {
+        if processes.is_empty() && threads.is_empty() {
+            return;
+        }
+        if self.is_over() {
+            (self.began, self.lasted, self.next) = (now, lasted, now);
+            (self.interval, self.waits) = (OFTEN, 0);
+        }
+        self.lists = 0;
+        self.processes.extend(processes);
+        self.waiting.extend(threads);
+    }
+
+    /// Forgets what is not there any more, by its thread and its process.
+    pub(super) fn keep(&mut self, is_there: impl Fn(i32, i32) -> bool) {
+        self.processes.retain(|&process| is_there(process, process));
+        self.waiting.retain(|&(thread, process)| is_there(thread, process));
     }
 
     /// The processes and threads that are still to be watched.
@@ -178,7 +202,7 @@ impl AgentEngine {
             // One that was started by a thread with a clock has one.
             if self.tree.get(thread).is_none() {
                 self.watch(process, thread, 1.0, 0);
-                begun += 1;
+                begun += u64::from(self.tree.get(thread).is_some());
             }
         }
         if self.starting.waiting.is_empty() {
@@ -188,7 +212,7 @@ impl AgentEngine {
         let took = self.budget.charge_the_rest(&self.kernel, &mut statistics.time.other);
         statistics.starting.took += took;
         statistics.starting.threads += begun;
-        statistics.starting.lasted = self.kernel.now() - self.starting.began;
+        statistics.starting.lasted = self.starting.lasted + (self.kernel.now() - self.starting.began);
         self.starting.waits = 0;
     }
 
