@@ -95,13 +95,18 @@ const CLOCK: [&str; 6] = ["--tracer", "none", "--ebs-event", "cpu-clock:u", "-F"
 
 /// Of each function, its part of a recording.
 fn shares(recording: &Path) -> BTreeMap<String, f64> {
+    shares_of("function", recording)
+}
+
+/// Of each row by this key.
+fn shares_of(key: &str, recording: &Path) -> BTreeMap<String, f64> {
     let mut mix = Command::new(hbbp());
-    mix.args(["mix", "--no-cache", "--format", "json", "--top", "0", "--rows", "function"]).arg(recording);
+    mix.args(["mix", "--no-cache", "--format", "json", "--top", "0", "--rows", key]).arg(recording);
     let output = mix.output().unwrap();
     assert!(output.status.success(), "{}", errors(&output));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     let rows = report["rows"].as_array().unwrap().iter();
-    rows.map(|row| (row["function"].as_str().unwrap().to_owned(), row["share"].as_f64().unwrap())).collect()
+    rows.map(|row| (row[key].as_str().unwrap().to_owned(), row["share"].as_f64().unwrap())).collect()
 }
 
 #[test]
@@ -171,6 +176,70 @@ fn a_process_counts_while_it_is_in_the_group() {
         let shares = shares(&place.recording());
         assert!(shares["moved"] > 0.95, "{shares:?}");
     }
+}
+
+/// What comes in forks, and ends as daemons do, or executes something else: nothing tells any more what it was. The child executes nothing.
+#[test]
+fn a_child_of_what_came_in_is_known_when_its_parent_is_another_program() {
+    let Some((place, group)) = to_record_groups() else { return };
+    for then in ["exit", "exec sleep 1"] {
+        let mut command = place.command(&[&CLOCK[..], &["--cgroup", group.name(), "--duration", "3"]].concat());
+        let recorder = command.stderr(Stdio::piped()).spawn().unwrap();
+        wait_for_recording_of_others(&place);
+        sleep(Duration::from_millis(500));
+        let script = format!("echo $$ > \"$0\"; (while :; do :; done) & echo $! > \"$1\"; {then}");
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &script]).arg(group.processes()).arg(place.path("child"));
+        assert!(shell.status().unwrap().success());
+        let child: u32 = fs::read_to_string(place.path("child")).unwrap().trim().parse().unwrap();
+        let (status, said) = stderr_of(recorder);
+        send("-KILL", child);
+        assert!(status.success(), "{said}");
+        let program = fs::canonicalize("/bin/sh").unwrap().to_str().unwrap().to_owned();
+        let shares = shares_of("module", &place.recording());
+        let known: f64 = shares.iter().filter(|(module, _)| module.starts_with('/')).map(|(_, share)| share).sum();
+        assert!(shares.get(&program).is_some_and(|share| *share > 0.5) && known > 0.95, "{then}: {shares:?}");
+        fs::remove_file(place.recording()).unwrap();
+    }
+}
+
+/// Clocks of threads do not take the files that are needed to read what comes in.
+#[test]
+fn where_few_files_may_be_open_some_threads_have_no_bursts() {
+    let (Some((place, group)), Some(threads)) = (to_record_groups(), programs::spin()) else { return };
+    let (Some(moved), Some(other)) = (spins_in(&place, "moved", WITH_ID), Group::make()) else { return };
+    let limited = |files: usize, seconds: &str| {
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("ulimit -n {files}; exec \"$0\" record \"$@\"")]).arg(hbbp());
+        command.args(["--tracer", "lookahead", "--cgroup", group.name(), "--duration", seconds]);
+        command.current_dir(place.folder()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    // The least that suffices to begin, which it says.
+    let mut files = 8;
+    for _ in 0..3 {
+        let (_, said) = stderr_of(limited(files, "0.1"));
+        let Some(needed) = said.split("this needs ").nth(1) else { break };
+        files = needed.split(' ').next().unwrap().parse().unwrap();
+    }
+    let _ = fs::remove_file(place.recording());
+    let many = other.start(&threads, &["60", "30000"]);
+    wait_for("threads", || fs::read_dir(format!("/proc/{}/task", many.0.id())).is_ok_and(|tasks| tasks.count() >= 60));
+    let running = other.start(&moved, &["30"]);
+    // For the tracer's own events of each CPU, and clocks of some of the threads.
+    let cpus = std::thread::available_parallelism().unwrap().get();
+    let recorder = limited(files + cpus + 20, "5");
+    wait_for_recording_of_others(&place);
+    sleep(Duration::from_millis(500));
+    group.take(many.0.id());
+    sleep(Duration::from_millis(2500));
+    group.take(running.0.id());
+    let (status, said) = stderr_of(recorder);
+    assert!(status.success(), "{said}");
+    assert!(said.contains("each needs an open file"), "{said}");
+    let modules = shares_of("module", &place.recording());
+    assert!(modules.keys().all(|module| module.starts_with(['/', '['])), "{modules:?}: {said}");
+    let application = &place.contents().metadata["tracer"]["time"]["application_ns"];
+    assert!(application.as_f64().is_some_and(|time| time > 1e9), "{application}: {said}");
 }
 
 #[test]

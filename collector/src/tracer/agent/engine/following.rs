@@ -4,6 +4,7 @@
 
 use std::time::{Duration, Instant};
 
+use crate::errno::Errno;
 use crate::sys::process::guards;
 use crate::sys::{EventFd, POLL_IN};
 use crate::tracer::agent::engine::AgentEngine;
@@ -15,6 +16,8 @@ use crate::tracer::notice::{Notice, SIGNALS, best_notice};
 use crate::tracer::statistics::TracerStatistics;
 use crate::tracer::thread::breakpoint_at;
 
+/// Files that breakpoints leave to what is read of processes.
+const FILES_TO_READ: u64 = 4;
 /// How long a breakpoint is waited for.
 const PATIENCE: Duration = Duration::from_millis(50);
 
@@ -113,6 +116,8 @@ impl AgentEngine {
         }
         let Notice::Signal(signal) = best_notice(guards.blocked, guards.caught) else { return None };
         let opened = self.kernel.open(&breakpoint_at(onward.address), id.tid);
+        let opened =
+            opened.and_then(|event| if event.leaves_room_for(FILES_TO_READ) { Ok(event) } else { Err(Errno::EMFILE) });
         let opened = opened.and_then(|breakpoint| breakpoint.signal_to(id.tid, signal).map(|()| breakpoint));
         let Self { kernel, placement, .. } = self;
         let resumed = |breakpoint| placement.in_place(|| kernel.resume(id.tid, 0)).map(|()| breakpoint);
