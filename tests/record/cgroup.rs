@@ -237,7 +237,7 @@ fn where_few_files_may_be_open_some_threads_have_no_bursts() {
     assert!(status.success(), "{said}");
     assert!(said.contains("each needs an open file"), "{said}");
     let modules = shares_of("module", &place.recording());
-    assert!(modules.keys().all(|module| module.starts_with(['/', '['])), "{modules:?}: {said}");
+    assert!(modules.get("[unknown]").is_none_or(|share| *share < 0.05), "{modules:?}: {said}");
     let application = &place.contents().metadata["tracer"]["time"]["application_ns"];
     assert!(application.as_f64().is_some_and(|time| time > 1e9), "{application}: {said}");
 }
