@@ -437,7 +437,8 @@ impl<W: Write + Seek> Converter<'_, W> {
 
 /// A name of a process or a thread, cut as Linux cuts it, but between letters.
 fn comm(name: &str) -> &[u8] {
-    name.get(..name.floor_char_boundary(MOST_NAME)).unwrap_or(name).as_bytes()
+    let kept = (0..=MOST_NAME).rev().find_map(|length| name.get(..length));
+    kept.filter(|_| name.len() > MOST_NAME).unwrap_or(name).as_bytes()
 }
 
 /// Of what was so before the first sample.
