@@ -5,7 +5,7 @@ mod opentelemetry;
 
 use std::cell::OnceCell;
 use std::ffi::OsString;
-use std::io::{BufRead, IsTerminal};
+use std::io::{self, BufRead, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -32,6 +32,9 @@ use crate::output::profile::left_out;
 use crate::progress::Progress;
 use crate::usage::wrong_usage;
 pub use kind::{DEFAULT_RECORDING, Reader, Reads};
+
+/// Bytes by which profiles of OpenTelemetry are told from others.
+const PROFILES_BEGIN: u64 = 4096;
 use kind::{ZSTD, begin_of, is_document};
 pub use opentelemetry::recording_of;
 use otlp::{begins_like_otlp, is_otlp};
@@ -332,8 +335,12 @@ impl Input<'_> {
             Some(file) => self.args.analysis.open(file, self.reader)?,
             None => {
                 let mut stream = standard_input()?;
-                let begin = stream.fill_buf().context("standard input")?;
-                if begin.starts_with(&ZSTD) || begins_like_otlp(begin) {
+                // What comes first may be less than tells profiles from others.
+                let mut begin = Vec::new();
+                (&mut stream).take(PROFILES_BEGIN).read_to_end(&mut begin).context("standard input")?;
+                let is_kept = begin.starts_with(&ZSTD) || begins_like_otlp(&begin);
+                let mut stream = io::Cursor::new(begin).chain(stream);
+                if is_kept {
                     let kept = kept(&mut stream)?;
                     self.reader.refuse_standard_input(kept.path()).context("standard input")?;
                     self.args.analysis.open(kept.path(), self.reader).context("standard input")?
@@ -608,7 +615,7 @@ pub fn is_standard_input(file: &Path) -> bool {
 }
 
 fn standard_input() -> anyhow::Result<impl BufRead> {
-    let stdin = std::io::stdin();
+    let stdin = io::stdin();
     if stdin.is_terminal() {
         bail!("standard input is a terminal: pipe a recording into it, or name a file");
     }
@@ -618,7 +625,7 @@ fn standard_input() -> anyhow::Result<impl BufRead> {
 /// What comes on standard input, in a file.
 fn kept(stream: &mut impl BufRead) -> anyhow::Result<tempfile::NamedTempFile> {
     let mut kept = tempfile::NamedTempFile::new().context("a file for what standard input has")?;
-    std::io::copy(stream, &mut kept).context("standard input")?;
+    io::copy(stream, &mut kept).context("standard input")?;
     Ok(kept)
 }
 

@@ -75,7 +75,7 @@ fn otlp_has_contexts_and_places() {
         otlp::profiles(&out)
     };
     let profiles = write(&[file.to_str().unwrap()]);
-    assert_eq!(profiles.keys().collect::<Vec<_>>(), ["executions", "instructions"]);
+    assert_eq!(profiles.keys().collect::<Vec<_>>(), ["executions", "instructions", "instructions_by_address"]);
     let folded = |samples: &otlp::Samples| {
         let mut lines: Vec<String> = samples.iter().map(|(frames, .., count)| format!("{frames} {count}\n")).collect();
         lines.sort();

@@ -508,6 +508,22 @@ fn an_option_of_another_format_is_wrong_usage() {
     }
 }
 
+/// The second file would overwrite the first.
+#[test]
+fn two_outputs_in_one_file_are_wrong_usage() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("profile.txt").to_str().unwrap().to_owned();
+    let again = folder.path().join(".").join("profile.txt").to_str().unwrap().to_owned();
+    for outputs in
+        [&["-o", &file, "--ld-profile", &file][..], &["-o", &file, "--ld-profile", &again], &["--ld-profile", "-"]]
+    {
+        let output = run(&[&["export", "--format", "propeller"][..], outputs].concat());
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{errors}");
+        assert!(errors.contains("-o and --ld-profile both name"), "{errors}");
+    }
+}
+
 #[test]
 fn pprof_gets_every_block_with_its_function() {
     let Some((folder, _, recording)) = twice_around() else { return };

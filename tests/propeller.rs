@@ -182,7 +182,109 @@ fn all_names_of_a_function_are_written_and_what_has_none_is_told() {
     assert_eq!(line.split(' ').collect::<BTreeSet<_>>(), ["f", "_start", "again"].into());
     assert_eq!(blocks.lines().count(), 3, "{blocks}");
     assert_eq!(functions.lines().count(), 4, "{functions}");
-    assert!(told.contains("not in the profile: 1 functions that ran, without a symbol"), "{told}");
+    assert!(told.contains("not in the profile: 1 function that ran, without a symbol"), "{told}");
+}
+
+/// `f` goes to the third block in place of its caller, as the unwinder does: the second did not run, whether it ends with a jump or with the
+/// call that never comes back.
+#[test]
+fn landing_pads_are_not_run_into() {
+    for (second, metadata) in [("nop; jmp .LA", 0), ("call .Lthrow", 4)] {
+        let code = format!(
+            "\
+.globl _start
+.type _start, @function
+.type f, @function
+_start:
+.LA: nop
+    call f
+    jmp .LA
+.LB: {second}
+.LP: nop
+    jmp .LA
+.size _start, .-_start
+f: nop
+    ret
+.size f, .-f
+.Lthrow: nop
+    jmp .LA
+.section .note.GNU-stack,\"\",@progbits
+"
+        );
+        let start = format!(
+            "\
+.byte 2, 0
+.quad _start
+.byte 3
+.byte 0, 0, .LB - .LA, 8
+.byte 1, 0, .LP - .LB, 0
+.byte 2, 0, f - .LP, {metadata}"
+        );
+        let f = ".byte 2, 0\n.quad f\n.byte 1\n.byte 0, 0, .Lthrow - f, 1";
+        let folder = tempfile::tempdir().unwrap();
+        let text = code + &map(VERSIONED, &[start, f.into()]);
+        let Some(binary) = assemble(folder.path(), "thrown", &text, &[]) else { return };
+        let pad = 0x40_1008 + if metadata == 0 { 3 } else { 5 };
+        let f = pad + 3;
+        let mut recorder = Recorder::new(&binary);
+        recorder.stack(&[(pad + 1, 0x40_1000), (0x40_1001, f), (f + 1, pad), (pad + 1, 0x40_1000)]);
+        let recording = folder.path().join("thrown.data");
+        fs::write(&recording, recorder.finish(&Features::default())).unwrap();
+        let (blocks, ..) = export(folder.path(), &["-i", recording.to_str().unwrap()]);
+        assert_eq!(blocks, "v1\nf _start\nc 0 2\nf f\nc 0\n");
+    }
+}
+
+/// `_start` calls `f` through a stub of the procedure linkage table, and so `f` comes right after it, before `g`, which runs more.
+#[test]
+fn calls_through_stubs_are_calls() {
+    let code = "\
+.globl _start
+.type _start, @function
+.type f, @function
+.type g, @function
+.type chosen, @gnu_indirect_function
+_start:
+    call chosen
+    jmp _start
+.size _start, .-_start
+g: nop
+    jmp g
+.size g, .-g
+f: nop
+    ret
+.size f, .-f
+chosen:
+.Lchosen:
+    lea f(%rip), %rax
+    ret
+.size chosen, .-chosen
+.Lend:
+.section .note.GNU-stack,\"\",@progbits
+";
+    let of =
+        |function: &str, end: &str| format!(".byte 2, 0\n.quad {function}\n.byte 1\n.byte 0, 0, {end} - {function}, 0");
+    let text = code.to_owned() + &map(VERSIONED, &[of("_start", "g"), of("g", "f"), of("f", ".Lchosen")]);
+    let folder = tempfile::tempdir().unwrap();
+    let Some(binary) = assemble(folder.path(), "stubs", &text, &["-Wl,--section-start=.plt=0x401800"]) else { return };
+    let bytes = fs::read(&binary).unwrap();
+    // The call is the first of the instructions: five bytes, and the address is relative to what comes next.
+    let start = bytes.windows(7).position(|bytes| bytes[0] == 0xe8 && bytes[5..] == [0xeb, 0xf9]).unwrap();
+    let relative = i32::from_le_bytes(bytes[start + 1..start + 5].try_into().unwrap());
+    let [a, g] = [0x40_1000_u64, 0x40_1007];
+    let (jump, f, stub) = (a + 5, g + 3, (a + 5).wrapping_add_signed(relative.into()));
+    let stub_jump = if bytes.windows(4).any(|bytes| bytes == [0xf3, 0x0f, 0x1e, 0xfa]) { stub + 4 } else { stub };
+    let mut recorder = Recorder::new(&binary);
+    for _ in 0..10 {
+        recorder.stack(&[(jump, a), (a, stub), (stub_jump, f), (f + 1, a + 5), (jump, a)]);
+        recorder.stack(&[(g + 1, g); 16]);
+    }
+    let recording = folder.path().join("stubs.data");
+    fs::write(&recording, recorder.finish(&Features::default())).unwrap();
+    let (_, functions, told) = export(folder.path(), &["-i", recording.to_str().unwrap()]);
+    let order: Vec<&str> = functions.lines().collect();
+    let place = |name: &str| order.iter().position(|line| *line == name).unwrap_or_else(|| panic!("{functions}{told}"));
+    assert_eq!(place("f"), place("_start") + 1, "{functions}");
 }
 
 #[test]
@@ -307,6 +409,37 @@ fn clang_and_lld_lay_out_a_program_that_was_recorded() {
     let order: Vec<&str> = functions.lines().take(3).collect();
     let place = |name: &str| order.iter().position(|line| *line == name).unwrap_or_else(|| panic!("{functions}"));
     assert_eq!(symbols["main"] < symbols["work"], place("main") < place("work"), "{functions}{symbols:?}");
+}
+
+/// Debug information calls two files the same that were compiled in two folders, and clang would give both functions the layout of the one.
+#[test]
+fn static_functions_of_files_of_one_name_are_left_out_though_only_one_ran() {
+    let _alone = Alone::wait();
+    let folder = tempfile::tempdir().unwrap();
+    for (name, function) in [("d1", "one"), ("d2", "two")] {
+        let place = folder.path().join(name);
+        fs::create_dir(&place).unwrap();
+        let work = WORK.replace("long work", &format!("long {function}"));
+        fs::write(place.join("util.c"), work).unwrap();
+        let Some(mut clang) = testing::tool(Path::new("/usr/lib/llvm-19/bin/clang")) else { return };
+        clang.current_dir(&place).args(["-O2", "-gdwarf-4", "-fbasic-block-sections=labels", "-c", "util.c"]);
+        assert!(clang.status().unwrap().success());
+    }
+    let main = MAIN
+        .replace("long work(long n, long seed);", "long one(long n, long seed);\nlong two(long n, long seed);")
+        .replace("helper(work(i, sum & 15))", "helper(argc > 9 ? two(i, sum) : one(i, sum & 15))");
+    fs::write(folder.path().join("main.c"), main).unwrap();
+    fs::write(folder.path().join("work.c"), "").unwrap();
+    let objects = ["d1/util.o", "d2/util.o", "-o", "program"];
+    let Some(()) = build(folder.path(), "-fbasic-block-sections=labels", &objects) else { return };
+    let file = |name: &str| folder.path().join(name);
+    let mut record = hbbp();
+    record.args(["record", "--overhead", "20", "-o"]).arg(file("data")).arg("--").arg(file("program")).arg("1000000");
+    assert!(record.output().unwrap().status.success());
+    let (blocks, _, told) = export(folder.path(), &["-i", file("data").to_str().unwrap()]);
+    assert!(blocks.contains("m main.c\nf helper\n"), "{blocks}{told}");
+    assert!(blocks.contains("f one\n") && !blocks.contains("util.c"), "{blocks}{told}");
+    assert!(told.contains("not in the profile: 1 function that ran, with a name that others have"), "{told}");
 }
 
 /// Of exact counts, exactly the blocks are hot that were executed, as LLVM reads the map and valgrind counts.

@@ -38,8 +38,11 @@ pub fn begins_like_otlp(begin: &[u8]) -> bool {
     let plain = beginning_of(begin);
     let framed = || {
         let (length, rest) = plain.split_first_chunk::<4>()?;
+        let length = u32::from_be_bytes(*length);
         let message = beginning_of(rest);
-        (u32::from_be_bytes(*length) > 0 && (is_json(&message) || is_message(&message))).then_some(())
+        // Of what is packed, the length is not known.
+        let unpacked = if Packing::of(rest).is_none() { length.into() } else { u64::MAX };
+        (length > 0 && (is_json(&message) || is_message_of(&message, unpacked))).then_some(())
     };
     is_json(&plain) || is_message(&plain) || framed().is_some()
 }
@@ -69,29 +72,57 @@ fn is_json(begin: &[u8]) -> bool {
     inside.is_some_and(|inside| names.iter().any(|name| inside.starts_with(name)))
 }
 
-/// Whether it is a message: its first fields, and those in them, have numbers that there are, and lengths that fit into each other.
+/// Whether it is a message of any length.
 fn is_message(begin: &[u8]) -> bool {
-    let inner = |begin: &[u8], of: u64, keys: &[u8]| -> Option<(u8, u64, usize)> {
-        let (&key, mut rest) = begin.split_first()?;
-        let before = rest.len();
-        let length = if keys.contains(&key) { decode_varint(&mut rest).ok()? } else { return None };
-        (length <= of).then_some((key, length, 1 + before - rest.len()))
-    };
+    is_message_of(begin, u64::MAX)
+}
+
+/// Whether it is a message of this length: its first fields, those in them, and those that follow them have numbers that there are, and lengths
+/// that fit into each other. Text does not get so far, though a line feed is the key of field 1.
+fn is_message_of(begin: &[u8], length: u64) -> bool {
+    let all = Begun { begin, length };
     let is_one = || {
-        let (key, length, at) = inner(begin, u64::MAX, &[0x0a, 0x12])?;
-        let rest = begin.get(at..)?;
+        let (key, first) = all.field(&[0x0a, 0x12])?;
         if key == 0x12 {
-            return inner(rest, length, &[0x0a, 0x12, 0x1a, 0x22, 0x2a, 0x32, 0x3a]).map(drop);
+            return first.field(&[0x0a, 0x12, 0x1a, 0x22, 0x2a, 0x32, 0x3a]).map(drop);
         }
-        let (key, length, at) = inner(rest, length, &[0x0a, 0x12, 0x1a])?;
+        let (key, inner) = first.field(&[0x0a, 0x12, 0x1a])?;
         match key {
-            0x0a if length == 0 => Some(()),
             // A resource: attributes, or references; or one profiler's profiles.
-            0x0a | 0x12 => inner(rest.get(at..)?, length, &[0x0a, 0x12, 0x1a]).map(drop),
-            _ => std::str::from_utf8(rest.get(at..)?.get(..4)?).is_ok_and(|text| text == "http").then_some(()),
+            0x0a if inner.length == 0 => Some(()),
+            0x0a => match inner.field(&[0x0a, 0x1a])? {
+                // An attribute: its key, its value, or a reference to its key, which is a number.
+                (0x0a, attribute) => {
+                    (attribute.begin.first() == Some(&0x18) || attribute.field(&[0x0a, 0x12]).is_some()).then_some(())
+                }
+                _ => Some(()),
+            },
+            0x12 => inner.field(&[0x0a, 0x12, 0x1a]).map(drop),
+            _ => std::str::from_utf8(inner.begin.get(..4)?).is_ok_and(|text| text == "http").then_some(()),
         }
     };
     is_one().is_some()
+}
+
+/// A message of which the beginning is there.
+#[derive(Clone, Copy)]
+struct Begun<'a> {
+    begin: &'a [u8],
+    length: u64,
+}
+
+impl<'a> Begun<'a> {
+    /// The key and the message of its first field; `None` if its key or that of the field after it is none of these, or it is longer than its
+    /// message.
+    fn field(self, keys: &[u8]) -> Option<(u8, Begun<'a>)> {
+        let (key, mut rest) = self.begin.split_first()?;
+        let length = if keys.contains(key) { decode_varint(&mut rest).ok()? } else { return None };
+        let after = self.length.checked_sub((self.begin.len() - rest.len()) as u64)?.checked_sub(length)?;
+        let next = usize::try_from(length).ok().and_then(|length| rest.get(length)).filter(|_| after > 0);
+        // Numbers: how many attributes a resource has not, and which key an attribute has.
+        next.is_none_or(|next| keys.contains(next) || matches!(next, 0x10 | 0x18))
+            .then_some((*key, Begun { begin: rest, length }))
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -143,10 +174,13 @@ pub(crate) fn read(file: &Path) -> Result<Vec<u8>, Error> {
     Ok(unpacked(bytes.into())?.into_owned())
 }
 
-/// Hands each message of a file to `take`, as a protocol buffer.
-pub(crate) fn for_each_message(bytes: &[u8], mut take: impl FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
+/// Hands each message of a file to `take`, as a protocol buffer, with the number of bytes that it has there.
+pub(crate) fn for_each_message(
+    bytes: &[u8],
+    mut take: impl FnMut(&[u8], u64) -> Result<(), Error>,
+) -> Result<(), Error> {
     if is_json(bytes) || is_message(bytes) {
-        return each_of(bytes, 1, &mut take);
+        return each_of(bytes, 1, &mut |message| take(message, message.len() as u64));
     }
     let (mut rest, mut number) = (bytes, 1);
     while !rest.is_empty() {
@@ -157,7 +191,7 @@ pub(crate) fn for_each_message(bytes: &[u8], mut take: impl FnMut(&[u8]) -> Resu
         let split = usize::try_from(length).ok().and_then(|length| messages.split_at_checked(length));
         let cut = || Error::Cut { number, length: length.into(), left: messages.len() as u64 };
         let (message, next) = split.ok_or_else(cut)?;
-        each_of(&unpacked(message.into())?, number, &mut take)?;
+        each_of(&unpacked(message.into())?, number, &mut |plain| take(plain, message.len() as u64))?;
         (rest, number) = (next, number + 1);
     }
     Ok(())
@@ -181,15 +215,24 @@ mod tests {
 
     #[test]
     fn messages_are_told_from_other_files() {
-        let begins: [&[u8]; 5] = [
-            b"\x0a\x10\x0a\x08\x0a\x06\x0a\x04hostx",
+        let begins: [&[u8]; 6] = [
+            b"\x0a\x10\x0a\x08\x0a\x06\x0a\x04host\x12\x04\x0a\x02",
             b"\x0a\x04\x0a\x00\x12\x00",
+            b"\x0a\x08\x0a\x06\x0a\x02\x18\x05\x10\x01\x12\x00",
             b"\x12\x02\x0a\x00",
             b" {\n \"resourceProfiles\": []}",
             b"\0\0\0\x04\x12\x02\x0a\x00",
         ];
         for begin in begins {
             assert!(begins_like_otlp(begin), "{begin:?}");
+        }
+        for text in ["", "{", "{\"schema\":\"hbbp-flow/1\"}", "version: 1", "\n{\"dictionaries\":[]}"] {
+            for space in ["\n", " ", "\t", "\r\n", "\n ", "\n \n\r\n\t"] {
+                for times in 0..40 {
+                    let text = space.repeat(times) + text;
+                    assert!(!begins_like_otlp(text.as_bytes()), "{text:?}");
+                }
+            }
         }
         let others: [&[u8]; 8] = [
             b"",

@@ -13,7 +13,7 @@ use perfdata::{Avma, BuildId, Comm, CpuMode, FeatureBit, Features, Mmap, RecordT
 use crate::Error;
 use crate::attributes::{Attribute, Whose};
 use crate::container::{for_each_message, read};
-use crate::events::{Event, Meaning};
+use crate::events::{BY_ADDRESS, Event, Meaning};
 use crate::frames::{Frames, Leaf, Mapped};
 use crate::message::{InstrumentationScope, ProfileHead, Sample};
 use crate::modules::{At, Code, Place, Places, of_kernel, unknown};
@@ -44,11 +44,10 @@ pub fn convert<W: Write + Seek>(file: &Path, files: &dyn Files, out: W) -> Resul
 /// # Errors
 /// As [`convert`].
 pub fn convert_bytes<W: Write + Seek>(bytes: &[u8], files: &dyn Files, out: W) -> Result<W, Error> {
-    let most = (bytes.len() as u64).saturating_mul(MOST_GROWTH).saturating_add(ALWAYS);
     let mut converter = Converter {
         writer: Writer::create(out, &Event::descriptions())?,
         files,
-        most,
+        most: ALWAYS,
         splits: MOST_SPLITS,
         seed: 0,
         places: Places::default(),
@@ -60,13 +59,23 @@ pub fn convert_bytes<W: Write + Seek>(bytes: &[u8], files: &dyn Files, out: W) -
         first: u64::MAX,
         last: 0,
     };
-    for_each_message(bytes, |message| converter.message(message))?;
+    for_each_message(bytes, |message, packed| {
+        // What was packed inside of the file may count for more than its bytes there, as honest messages do.
+        let bytes = (message.len() as u64).min(packed.saturating_mul(MOST_PACKING));
+        converter.most = converter.most.saturating_add(bytes.saturating_mul(MOST_GROWTH));
+        converter.message(message)
+    })?;
     converter.finish()
 }
 
-/// How much larger the recording is than the profiles, at most, and what it may have beyond that.
-const MOST_GROWTH: u64 = 1000;
+/// How much larger the recording is than the messages, at most, and what it may have beyond that. A sample is 8 bytes and more there,
+/// and some 60 in the recording; a file that a process has for one sample, some 200.
+const MOST_GROWTH: u64 = 32;
 const ALWAYS: u64 = 64 << 20;
+/// How many bytes of a message count for one that it was packed to.
+const MOST_PACKING: u64 = 32;
+/// Bytes of the name of a process or a thread, as Linux has them (`TASK_COMM_LEN`, without the zero at the end).
+const MOST_NAME: usize = 15;
 /// A sum of samples becomes so many records, at most, and all sums so many more than there are.
 const MOST_OF_SUM: u64 = 1000;
 const MOST_SPLITS: u64 = 1 << 20;
@@ -133,17 +142,25 @@ impl<W: Write + Seek> Converter<'_, W> {
                     let InstrumentationScope { name, version } = decode("the name of a profiler", named?)?;
                     self.notes.producer(&name, &version);
                 }
-                for profile in Fields::of("profiles of a profiler", scope).numbered(2) {
-                    self.profile(profile?, &whose, (&tables, &mut frames, &mut spots))?;
+                let profiles = || Fields::of("profiles of a profiler", scope).numbered(2);
+                let mut by_address = false;
+                for profile in profiles().filter(|_| !tables.is_empty(Table::Texts)) {
+                    let head: ProfileHead = decode("a profile", profile?)?;
+                    by_address |= tables.value_type(head.sample_type)?.0 == BY_ADDRESS;
+                }
+                for profile in profiles() {
+                    self.profile(profile?, by_address, &whose, (&tables, &mut frames, &mut spots))?;
                 }
             }
         }
         Ok(())
     }
 
+    /// `by_address`: the same profiler has the same instructions by address.
     fn profile(
         &mut self,
         profile: &[u8],
+        by_address: bool,
         whose: &Whose,
         (tables, frames, spots): (&Tables<'_>, &mut Frames<'_>, &mut Spots),
     ) -> Result<(), Error> {
@@ -164,6 +181,10 @@ impl<W: Write + Seek> Converter<'_, W> {
             self.notes.leave_out(&kind, samples().count() as u64);
             return Ok(());
         };
+        if by_address && kind.0 == "instructions" {
+            self.notes.by_context += samples().count() as u64;
+            return Ok(());
+        }
         for &index in &head.attribute_indices {
             if frames.attribute(index)? == Attribute::Relative {
                 meaning.event = Event::Samples;
@@ -287,7 +308,7 @@ impl<W: Write + Seek> Converter<'_, W> {
         let process = whose.process().unwrap_or_default();
         if is_new_process {
             self.hosts.extend(whose.host.clone());
-            let name = process.as_bytes();
+            let name = comm(process);
             self.writer.write_comm(&Comm { pid, tid: pid, name, sample_id, ..Comm::default() })?;
             if let Some(path) = whose.container.as_deref() {
                 let mark = CgroupMark { time: 0, pid, path: path.to_owned() };
@@ -295,7 +316,7 @@ impl<W: Write + Seek> Converter<'_, W> {
             }
         }
         if is_new && tid != pid {
-            let name = whose.thread.as_deref().unwrap_or(process).as_bytes();
+            let name = comm(whose.thread.as_deref().unwrap_or(process));
             self.writer.write_comm(&Comm { pid, tid, name, sample_id, ..Comm::default() })?;
         }
         self.check_size()?;
@@ -333,8 +354,10 @@ impl<W: Write + Seek> Converter<'_, W> {
                 (Code::File { path, build_id }, at, None)
             }
             Leaf::Named { mapping } => {
-                let (path, build_id) = self.file(mapping, whose);
-                (Code::File { path, build_id }, At::Address(0), Some("functions by name".into()))
+                // Where in the file is not said: the file's own code would be taken for that at address 0.
+                let (path, _) = self.file(mapping, whose);
+                let path = format!("//{} (no addresses)", path.rsplit('/').next().unwrap_or(&path));
+                (of_user(&path), At::Address(0), Some("functions by name".into()))
             }
             Leaf::Made { name, offset } => {
                 let name = if name.starts_with("bpf_") { name.to_string() } else { format!("[{name}]") };
@@ -410,6 +433,12 @@ impl<W: Write + Seek> Converter<'_, W> {
         };
         Ok(self.writer.finish(&features)?)
     }
+}
+
+/// A name of a process or a thread, cut as Linux cuts it, but between letters.
+fn comm(name: &str) -> &[u8] {
+    let kept = (0..=MOST_NAME).rev().find_map(|length| name.get(..length));
+    kept.filter(|_| name.len() > MOST_NAME).unwrap_or(name).as_bytes()
 }
 
 /// Of what was so before the first sample.

@@ -19,7 +19,7 @@ pub enum Error {
         source: io::Error,
     },
     /// More came out of it than such data has.
-    #[error("{what} grows more than a thousandfold, to more than {most} bytes: no profile does")]
+    #[error("{what} grows to more than {most} bytes, out of proportion to the file: no profile does")]
     Grows {
         /// What grows.
         what: &'static str,

@@ -2,6 +2,9 @@
 
 use perfdata::{AttrFlags, EventAttr, EventDescription, SampleFormat};
 
+/// What `hbbp export` calls the instructions of each place, beside `instructions` by calling context: those have no addresses.
+pub const BY_ADDRESS: &str = "instructions_by_address";
+
 /// An event of the recording. All are in all recordings, and those without samples count nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
@@ -82,7 +85,10 @@ impl Meaning {
         match (kind.as_str(), nanoseconds(unit)) {
             (kind, Some(ns)) if is_cpu(kind) => return measure(Event::CpuTime, ns),
             ("instructions", None) => return measure(Event::Instructions, 1),
+            (BY_ADDRESS, None) => return measure(Event::Instructions, 1),
             ("cycles" | "cpu-cycles" | "cpu_cycles", None) => return measure(Event::Cycles, 1),
+            // Samples of a clock, of which `hbbp export` writes sums.
+            ("time", None) if unit == "count" => return measure(Event::Samples, 1),
             ("samples" | "sample" | "cpu" | "on_cpu" | "on-cpu", None) => {}
             _ => return None,
         }
@@ -125,7 +131,15 @@ mod tests {
         assert_eq!(of(cpu, cpu, 10), Some((Event::CpuTime, 1)));
         assert_eq!(of(("cpu", "milliseconds"), ("", ""), 0), Some((Event::CpuTime, 1_000_000)));
         assert_eq!(of(("instructions", "count"), ("", ""), 0), Some((Event::Instructions, 1)));
-        for other in [("off_cpu", "nanoseconds"), ("executions", "count"), ("inuse_space", "bytes"), ("wall", "ns")] {
+        assert_eq!(of((BY_ADDRESS, "count"), ("", ""), 0), Some((Event::Instructions, 1)));
+        assert_eq!(of(("time", "count"), ("", ""), 0), Some((Event::Samples, 1)));
+        for other in [
+            ("off_cpu", "nanoseconds"),
+            ("executions", "count"),
+            ("inuse_space", "bytes"),
+            ("wall", "ns"),
+            ("time", "ns"),
+        ] {
             assert_eq!(of(other, cpu, 10), None, "{other:?}");
         }
     }

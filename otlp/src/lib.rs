@@ -19,3 +19,4 @@ mod tables;
 pub use container::{begins_like_otlp, is_otlp};
 pub use convert::{Files, convert, convert_bytes};
 pub use error::Error;
+pub use events::BY_ADDRESS;

@@ -14,6 +14,8 @@ pub(crate) struct Notes {
     pub producers: BTreeSet<String>,
     /// Samples of profiles that do not count code that ran, by the type of their values.
     pub left_out: BTreeMap<String, u64>,
+    /// Samples by calling context of what is counted by address.
+    pub by_context: u64,
     /// Samples of code that has no address in a file, by what it is.
     pub without_address: BTreeMap<String, u64>,
     /// Samples that count.
@@ -78,49 +80,74 @@ impl Notes {
         let mut all = vec![format!(
             "the samples are OTLP profiles{by}: they have no branches, and no costs are known of their code"
         )];
-        let mut say = |number: u64, sentence: &dyn Fn(u64) -> String| {
+        // One thing, and many.
+        let mut say = |number: u64, one: &str, many: &str, rest: &str| {
             if number > 0 {
-                all.push(sentence(number));
+                all.push(format!("{number} {}{rest}", if number == 1 { one } else { many }));
             }
         };
-        say(self.with_callers, &|number| {
-            format!("{number} samples have callers, which are not used: each counts where it was taken")
-        });
-        say(self.left_out.values().sum(), &|number| {
-            format!("{number} samples do not count what ran, and are left out: {}", by_name(&self.left_out))
-        });
-        say(self.without_address.values().sum(), &|number| {
-            format!(
-                "{number} samples are of code without an address in a file, which is unread: {}",
-                by_name(&self.without_address)
-            )
-        });
-        say(self.timeless, &|number| {
-            format!(
-                "{number} samples are sums without times: they are taken to have come at random times of their profile"
-            )
-        });
-        say(self.sums, &|number| {
-            format!(
-                "{number} counts are sums of nobody knows how many samples: what is after ± takes each for one, and means little"
-            )
-        });
-        say(self.mismatched, &|number| {
-            format!("{number} samples have other numbers of times than of values: they are taken as sums")
-        });
-        say(self.negative, &|number| format!("{number} values are below zero: left out"));
-        say(self.relative, &|number| format!("the counts of {number} profiles are relative"));
-        say(self.without_period, &|number| {
-            format!("{number} samples do not say what they stand for: each counts as 1")
-        });
-        say(renumbered, &|number| {
-            format!(
-                "{number} processes have the number of another machine's or container's: they have other numbers here"
-            )
-        });
-        say(unnumbered, &|number| {
-            format!("{number} processes have no number (process.pid): they are told apart by name")
-        });
+        say(
+            self.with_callers,
+            "sample has callers, which are not used: it counts",
+            "samples have callers, which are not used: each counts",
+            " where it was taken",
+        );
+        say(
+            self.left_out.values().sum(),
+            "sample does not count what ran, and is",
+            "samples do not count what ran, and are",
+            &format!(" left out: {}", by_name(&self.left_out)),
+        );
+        say(
+            self.by_context,
+            "sample of instructions by calling context is",
+            "samples of instructions by calling context are",
+            " left out: the same instructions are counted by address",
+        );
+        say(
+            self.without_address.values().sum(),
+            "sample is",
+            "samples are",
+            &format!(" of code without an address in a file, which is unread: {}", by_name(&self.without_address)),
+        );
+        say(
+            self.timeless,
+            "sample is part of a sum without a time: it is taken to have come at a random time of its profile",
+            "samples are sums without times: they are taken to have come at random times of their profile",
+            "",
+        );
+        say(
+            self.sums,
+            "count is a sum",
+            "counts are sums",
+            " of nobody knows how many samples: what is after ± takes each for one, and means little",
+        );
+        say(
+            self.mismatched,
+            "sample has another number of times than of values: it is taken as a sum",
+            "samples have other numbers of times than of values: they are taken as sums",
+            "",
+        );
+        say(self.negative, "value is below zero: left out", "values are below zero: left out", "");
+        say(self.relative, "profile has counts", "profiles have counts", " that are relative");
+        say(
+            self.without_period,
+            "sample does not say what it stands for: it counts",
+            "samples do not say what they stand for: each counts",
+            " as 1",
+        );
+        say(
+            renumbered,
+            "process has the number of another machine's or container's: it has another number here",
+            "processes have the number of another machine's or container's: they have other numbers here",
+            "",
+        );
+        say(
+            unnumbered,
+            "process has no number (process.pid): it is",
+            "processes have no number (process.pid): they are",
+            " told apart by name",
+        );
         all
     }
 }

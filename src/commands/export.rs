@@ -21,7 +21,7 @@ use crate::commands::truth::read_truth;
 use crate::input::{Input, InputArgs, Reader, Reads, SideOfFile, is_recording, open_recording};
 use crate::output;
 use crate::output::profile::{self, GcovVersion, InclusiveCosts, NotWritten, Profiled, Recorded};
-use crate::output::write_to;
+use crate::output::{write_to, written_to};
 use crate::usage::wrong_usage;
 use sampled::sample_profile;
 
@@ -151,6 +151,12 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             wrong_usage::<Args>(READER.name, format!("{option} is for --format {}", format.name()));
         }
     }
+    if let Some(functions) =
+        args.ld_profile.as_deref().filter(|functions| is_one_file(args.output.as_deref(), functions))
+    {
+        let why = format!("-o and --ld-profile both name {}: give each a file of its own", written_to(functions));
+        wrong_usage::<Args>(READER.name, why);
+    }
     if args.no_inline && !args.format.has_contexts() {
         let why = "--no-inline is for --format folded, flamegraph, speedscope and firefox";
         wrong_usage::<Args>(READER.name, why);
@@ -169,6 +175,20 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let input = args.input.begin(reader(args.format), None)?;
     input.end(write(args, &input))
+}
+
+/// Whether what goes to both would be in one file, which need not be there yet, or on standard output.
+fn is_one_file(one: Option<&Path>, other: &Path) -> bool {
+    let is_standard_output = |file: &Path| file == Path::new("-");
+    let Some(one) = one.filter(|one| !is_standard_output(one)) else { return is_standard_output(other) };
+    let place = |file: &Path| {
+        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let named = || Some(folder.canonicalize().ok()?.join(file.file_name()?));
+        // Pipes and devices take both.
+        let is_special = std::fs::metadata(file).is_ok_and(|is| !is.is_file());
+        if is_special { None } else { file.canonicalize().ok().or_else(named) }
+    };
+    place(one).is_some_and(|one| place(other) == Some(one))
 }
 
 impl Args {

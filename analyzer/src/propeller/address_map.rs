@@ -62,7 +62,12 @@ pub(super) struct MappedBlock {
     pub start: Svma,
     /// The address after its last byte.
     pub end: Svma,
+    /// Exceptions land there.
+    pub is_landing_pad: bool,
 }
+
+/// The bit of a block's metadata that says so (`BBAddrMap::BBEntry::Metadata`, llvm/Object/ELFTypes.h).
+const IS_LANDING_PAD: u32 = 1 << 2;
 
 /// The map of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -203,14 +208,14 @@ impl Cursor<'_> {
                     calls = calls.saturating_add(self.number("the offset of a call")?.into());
                 }
                 let size = calls.saturating_add(self.number("the size of a block")?.into());
-                self.number("the metadata of a block")?;
+                let is_landing_pad = self.number("the metadata of a block")? & IS_LANDING_PAD != 0;
                 if has(HASHES) {
                     self.take::<8>("the hash of a block")?;
                 }
                 let start = if version == 0 { offset } else { before.saturating_add(offset) };
                 before = start.saturating_add(size);
                 let (start, end) = (base.saturating_add(start), base.saturating_add(before));
-                function.blocks.push(MappedBlock { id, start: Svma(start), end: Svma(end) });
+                function.blocks.push(MappedBlock { id, start: Svma(start), end: Svma(end), is_landing_pad });
             }
         }
         self.pass_profile(features, function.as_ref().map_or(0, |function| function.blocks.len()))?;
@@ -278,7 +283,12 @@ mod tests {
     }
 
     fn function(entry: u64, blocks: &[(u32, u64, u64)]) -> MappedFunction {
-        let block = |&(id, start, end): &(u32, u64, u64)| MappedBlock { id, start: Svma(start), end: Svma(end) };
+        let block = |&(id, start, end): &(u32, u64, u64)| MappedBlock {
+            id,
+            start: Svma(start),
+            end: Svma(end),
+            is_landing_pad: false,
+        };
         MappedFunction { entry: Svma(entry), blocks: blocks.iter().map(block).collect() }
     }
 
@@ -294,6 +304,14 @@ mod tests {
         let second = [vec![2, 0], address(0x1000), vec![2, 0, 0, 4, 8, 7, 2, 3, 1]].concat();
         let expected = [function(0x1000, &[(0, 0x1000, 0x1004), (7, 0x1006, 0x1009)])];
         assert_eq!(read(&second, true).unwrap(), expected);
+    }
+
+    #[test]
+    fn landing_pads_are_told_by_the_third_bit_of_the_metadata() {
+        let blocks = [0, 8, 4, 12, 16].iter().zip(0..).flat_map(|(metadata, id)| [id, 0, 4, *metadata]);
+        let map = [vec![2, 0], address(0x1000), vec![5], blocks.collect()].concat();
+        let pads: Vec<bool> = read(&map, true).unwrap()[0].blocks.iter().map(|block| block.is_landing_pad).collect();
+        assert_eq!(pads, [false, false, true, true, false]);
     }
 
     #[test]

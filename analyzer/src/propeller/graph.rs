@@ -3,15 +3,16 @@
 //! ```text
 //! range             every block it runs through, and the fall-through from each to the next
 //! jump              an edge, if it goes to the first byte of a block
-//! call, tail call   a call, if it goes to the entry of a function
-//! return            a fall-through, if the call was the last instruction of its block; otherwise nothing: a block goes on after calls
+//! call, tail call   a call, if it goes to the entry of a function; one of a stub of the procedure linkage table goes where that jumps
+//! return            a fall-through, if the call was the last instruction of its block; otherwise nothing: a block goes on after calls.
+//!                   What another module does is one, but where the unwinder goes to a landing pad, and where functions are entered
 //! ```
 
 use std::collections::BTreeMap;
 
 use super::address_map::{MappedBlock, MappedFunction};
 use crate::address::Svma;
-use crate::code::Terminator;
+use crate::code::{FunctionId, Origin, Terminator};
 use crate::counting::{AnalysedModule, Executions, IntervalSum};
 use crate::flow::Flow;
 
@@ -41,6 +42,17 @@ struct Place<'a> {
     /// Its function, and which of that it is.
     function: usize,
     index: usize,
+}
+
+/// A stub of the procedure linkage table.
+#[derive(Default)]
+struct Stub {
+    /// Executions of calls and tail calls of it, by caller.
+    callers: BTreeMap<usize, f64>,
+    /// Executions of its jumps to functions of the map.
+    functions: BTreeMap<usize, f64>,
+    /// Executions of all its jumps.
+    jumps: f64,
 }
 
 /// All blocks by address; empty ones come before what follows them.
@@ -130,18 +142,48 @@ impl Graph {
             let block = &code.blocks.blocks()[code.blocks.block_at(at)?];
             (block.last == at).then_some(block.terminator)
         };
+        let ends_with_call = |end: Svma| {
+            let last = Svma(end.0.checked_sub(1)?);
+            let block = &code.blocks.blocks()[code.blocks.block_at(last)?];
+            Some(
+                block.end == end
+                    && matches!(block.terminator, Terminator::Call | Terminator::IndirectCall | Terminator::SystemCall),
+            )
+        };
+        let stub_at = |at: Svma| code.functions.at(at).filter(|id| code.functions.get(*id).origin == Origin::Plt);
+        let mut stubs: BTreeMap<FunctionId, Stub> = BTreeMap::new();
         let mut jumps: BTreeMap<usize, f64> = BTreeMap::new();
         for (index, of) in flow.modules.iter().enumerate() {
-            for branch in of.branches.iter().filter(|branch| branch.to.module == module) {
+            let is_here = index == module;
+            for branch in &of.branches {
                 let to = branch.to.at;
+                let enters = branch.to.module == module;
+                if let Some(stub) = stub_at(branch.from).filter(|_| is_here) {
+                    let stub = stubs.entry(stub).or_default();
+                    stub.jumps += branch.count;
+                    if let Some(function) = entries.get(&to).filter(|_| enters) {
+                        *stub.functions.entry(*function).or_default() += branch.count;
+                    }
+                    continue;
+                }
+                if !enters {
+                    continue;
+                }
                 // What comes from other modules comes back, or calls: neither is a way from one block to another.
-                let terminator = if index == module { ends_as(branch.from) } else { Some(Terminator::Return) };
+                let terminator = if is_here { ends_as(branch.from) } else { Some(Terminator::Return) };
                 let is_call = matches!(terminator, Some(Terminator::Call | Terminator::IndirectCall));
                 if matches!(terminator, Some(Terminator::Return | Terminator::SystemCall)) {
-                    self.come_back(places, to, branch.count);
+                    if ends_with_call(to).unwrap_or(false) {
+                        self.come_back(places, to, branch.count);
+                    }
                     continue;
                 }
                 let Some(from) = places.holding(branch.from).map(|from| places.0[from]) else { continue };
+                if let Some(stub) = stub_at(to) {
+                    let callers = &mut stubs.entry(stub).or_default().callers;
+                    *callers.entry(from.function).or_default() += branch.count;
+                    continue;
+                }
                 let entered = entries.get(&to).copied();
                 match (entered, places.starting(to)) {
                     (Some(function), _) if is_call || function != from.function => {
@@ -163,14 +205,26 @@ impl Graph {
                 }
             }
         }
+        stubs.values().for_each(|stub| self.call_through(stub));
         self.run_through_empty(places, &jumps);
+    }
+
+    /// Which of its callers a jump of a stub was for is not seen, but they all go the same way once the linker has found the function.
+    fn call_through(&mut self, stub: &Stub) {
+        for (&function, &jumps) in stub.functions.iter().filter(|_| stub.jumps > 0.0) {
+            for (&caller, &calls) in &stub.callers {
+                *self.calls.entry((caller, function)).or_default() += calls * jumps / stub.jumps;
+            }
+        }
     }
 
     /// After a call that was the last instruction of its block, there may be padding before the next.
     fn come_back(&mut self, places: &Places<'_>, to: Svma, count: f64) {
         let next = places.0.partition_point(|place| place.block.start < to);
         let before = next.checked_sub(1).map(|before| places.0[before]).filter(|before| before.block.end == to);
-        if let (Some(before), Some(after)) = (before, places.0.get(next)) {
+        // What comes to a landing pad comes from the unwinder, though the call that threw may be right before it.
+        let after = places.0.get(next).filter(|after| !after.block.is_landing_pad);
+        if let (Some(before), Some(after)) = (before, after) {
             self.add_edge(&before, after, count);
         }
     }

@@ -1,6 +1,6 @@
 //! By which names the compiler and the linker know functions.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use object::LittleEndian as LE;
@@ -14,8 +14,8 @@ use crate::code::{NameBytes, NamesOf, SymbolTable};
 pub(super) struct Names {
     bytes: NameBytes,
     file: NamesOf,
-    /// By entry, file offsets of names: those of global symbols first.
-    offsets: BTreeMap<Svma, Vec<u32>>,
+    /// By entry, file offsets of names and their hashes: those of global symbols first.
+    symbols: BTreeMap<Svma, Vec<(u32, u64)>>,
     /// Hashes of names that several functions have.
     shared: HashSet<u64>,
     /// How many bytes of names may be handed out: in honest files, symbols do not share strings.
@@ -41,7 +41,7 @@ impl Names {
         let mut names = Names {
             bytes,
             file: NamesOf::Image,
-            offsets: BTreeMap::new(),
+            symbols: BTreeMap::new(),
             shared: HashSet::new(),
             fuel: binary.image.length(),
         };
@@ -60,8 +60,8 @@ impl Names {
         for symbol in symbols {
             let entry = Svma(symbol.st_value.get(LE));
             let Some(offset) = table.name_offset(symbol) else { continue };
-            names.offsets.entry(entry).or_default().push(offset);
             let hash = hash(names.bytes.bytes(file, offset, NameBytes::LONGEST));
+            names.symbols.entry(entry).or_default().push((offset, hash));
             if *owners.entry(hash).or_insert(entry) != entry {
                 names.shared.insert(hash);
             }
@@ -69,11 +69,20 @@ impl Names {
         names
     }
 
+    /// The functions with names that others have, whether they ran or not.
+    pub fn shared(&self) -> SharedNames {
+        let shared = |symbols: &[(u32, u64)]| -> BTreeSet<u64> {
+            symbols.iter().map(|(_, hash)| *hash).filter(|hash| self.shared.contains(hash)).collect()
+        };
+        let functions = self.symbols.iter().map(|(entry, symbols)| (*entry, shared(symbols)));
+        functions.filter(|(_, names)| !names.is_empty()).collect()
+    }
+
     /// Those of the function that starts there.
     pub fn at(&mut self, entry: Svma) -> FunctionNames {
         let mut found = FunctionNames { names: Vec::new(), is_shared: false };
         let mut known = HashSet::new();
-        for &offset in self.offsets.get(&entry).into_iter().flatten() {
+        for &(offset, hash) in self.symbols.get(&entry).into_iter().flatten() {
             let bytes = self.bytes.bytes(self.file, offset, NameBytes::LONGEST);
             let Some(fuel) = self.fuel.checked_sub(bytes.len() as u64) else { break };
             self.fuel = fuel;
@@ -81,12 +90,15 @@ impl Names {
             if !known.insert(bytes) {
                 continue;
             }
-            found.is_shared |= self.shared.contains(&hash(bytes));
+            found.is_shared |= self.shared.contains(&hash);
             found.names.push(name.to_owned());
         }
         found
     }
 }
+
+/// Names that several functions have, as hashes, each once: by function.
+pub(super) type SharedNames = BTreeMap<Svma, BTreeSet<u64>>;
 
 /// Whether a line of the profile can hold it as one word: clang takes `#` for a comment only at the start of a line.
 pub(super) fn fits_a_line(name: &str) -> bool {

@@ -1,12 +1,12 @@
 //! The layout of all functions that ran.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::address_map::{AddressMap, AddressMapError, MappedFunction};
 use super::call_chains::{self, Placed};
 use super::ext_tsp::{self, Edge, Node};
 use super::graph::Graph;
-use super::names::{Names, fits_a_line};
+use super::names::{Names, SharedNames, fits_a_line};
 use crate::address::Svma;
 use crate::counting::AnalysedModule;
 use crate::flow::Flow;
@@ -105,7 +105,7 @@ impl PropellerProfile {
             let (hot, has_cold) = layout(function, &graph.counts[index], &graph.edges[index]);
             named.push((index, LaidOutFunction { names: found.names, unit: None, hot, has_cold }, found.is_shared));
         }
-        name_units(&mut named, &functions, code, &mut left_out);
+        name_units(&mut named, &functions, &names.shared(), code, &mut left_out);
         if named.is_empty() {
             return Err(PropellerError::Nothing { is_stripped: binary.images().all(|image| image.is_stripped()) });
         }
@@ -163,31 +163,35 @@ fn layout(function: &MappedFunction, counts: &[f64], edges: &BTreeMap<(usize, us
     (hot, has_cold)
 }
 
-/// Says of functions whose name others have which file they are of; those of which it is not known are left out.
+/// Says of functions whose name others have which file they are of. Left out are those of which it is not known, and all that share a name and
+/// a file as debug information states it: clang would lay out each of them as the profile says of one. `shared`: also those that did not run.
 fn name_units(
     named: &mut Vec<(usize, LaidOutFunction, bool)>,
     functions: &[MappedFunction],
+    shared: &SharedNames,
     code: &AnalysedModule,
     left_out: &mut LeftOut,
 ) {
-    let shared: Vec<Svma> =
-        named.iter().filter(|(.., is_shared)| *is_shared).map(|(index, ..)| functions[*index].entry).collect();
-    if shared.is_empty() {
+    if !named.iter().any(|(.., is_shared)| *is_shared) {
         return;
     }
-    let units = unit_names(&code.binary, &shared);
-    let mut units = units.into_iter();
-    for (_, function, is_shared) in named.iter_mut() {
-        if *is_shared {
-            function.unit = units.next().flatten().filter(|unit| fits_a_line(unit));
-        }
+    let entries: Vec<Svma> = shared.keys().copied().collect();
+    let units: BTreeMap<Svma, String> = entries
+        .iter()
+        .zip(unit_names(&code.binary, &entries))
+        .filter_map(|(entry, unit)| Some((*entry, unit.filter(|unit| fits_a_line(unit))?)))
+        .collect();
+    let mut owners: HashMap<(&str, u64), usize> = HashMap::new();
+    for (entry, unit) in &units {
+        shared[entry].iter().for_each(|name| *owners.entry((unit, *name)).or_default() += 1);
     }
-    let mut known = HashSet::new();
     let before = named.len();
-    // Two functions of one name in one unit are in no program of one language.
-    named.retain(|(_, function, is_shared)| {
-        !*is_shared
-            || function.unit.as_ref().is_some_and(|unit| known.insert((unit.clone(), function.names[0].clone())))
+    named.retain_mut(|(index, function, is_shared)| {
+        let entry = functions[*index].entry;
+        let unit =
+            units.get(&entry).filter(|unit| shared[&entry].iter().all(|name| owners[&(unit.as_str(), *name)] == 1));
+        function.unit = if *is_shared { unit.cloned() } else { None };
+        !*is_shared || function.unit.is_some()
     });
     left_out.ambiguous = before - named.len();
 }
@@ -215,15 +219,18 @@ fn call_chains_of(named: &[(usize, LaidOutFunction, bool)], functions: &[MappedF
 impl LeftOut {
     fn describe(&self) -> Vec<String> {
         let parts = [
-            (self.unnamed, "without a symbol that clang could know them by"),
+            (self.unnamed, "without a symbol that clang could know"),
             (
                 self.ambiguous,
-                "whose names others have, in files that debug information does not tell (compile with -gline-tables-only, or \
-                 with -funique-internal-linkage-names)",
+                "with a name that others have, in files that debug information does not tell apart (compile with -gline-tables-only, \
+                 from one folder, or with -funique-internal-linkage-names)",
             ),
-            (self.numbered_twice, "whose blocks were copied by an earlier layout"),
+            (self.numbered_twice, "with blocks that were copied by an earlier layout"),
         ];
-        let say = |(count, what): &(usize, &str)| format!("not in the profile: {count} functions that ran, {what}");
+        let say = |(count, what): &(usize, &str)| {
+            let functions = if *count == 1 { "function" } else { "functions" };
+            format!("not in the profile: {count} {functions} that ran, {what}")
+        };
         parts.iter().filter(|(count, _)| *count > 0).map(say).collect()
     }
 }

@@ -1,10 +1,11 @@
 //! OpenTelemetry's profiles: a protocol buffer of all code that ran, and of who called it.
 //!
 //! ```text
-//! profile of executions      places of the source in blocks, as in `pprof`: how often each block was executed
-//! profile of instructions    calling contexts, as in flame graphs, where branch records show them; else the same places
+//! executions                 places of the source in blocks, as in `pprof`: how often each block was executed
+//! instructions               calling contexts, as in flame graphs, where branch records show them; else the same places
+//! instructions_by_address    where there are contexts, which are of functions as a whole: the same instructions of the places
 //! ```
-//! The two are not added up by readers, for their types differ. Addresses are those of the files, which mappings of their own say.
+//! They are not added up by readers, for their types differ. Addresses are those of the files, which mappings of their own say.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -18,6 +19,7 @@ use prost::Message;
 use crate::output::printable;
 use crate::output::profile::contexts::UNKNOWN_CALLERS;
 use crate::output::profile::pprof::{self, message::Profile as Places};
+use otlp::BY_ADDRESS;
 use otlp::message::{
     AnyValue, Function, InstrumentationScope, KeyValue, KeyValueAndUnit, Line, Link, Location, Mapping, Profile,
     ProfilesData, ProfilesDictionary, Resource, ResourceProfiles, Sample, ScopeProfiles, Stack, ValueType,
@@ -51,26 +53,28 @@ pub fn otlp(
     let contexts = contexts.filter(|(calls, _)| calls.walks > 0 && calls.instructions > 0.0 && calls.events.is_none());
     let last = places.sample_type.len().saturating_sub(1);
     let mut profiles = Vec::new();
-    for (value, kind) in places.sample_type.iter().enumerate() {
-        let samples = match contexts {
-            Some((calls, modules)) if value == last => maker.contexts(calls, modules),
-            _ => {
-                let sample = |(sample, &stack): (&pprof::message::Sample, &i32)| {
-                    let count = sample.value.get(value).copied().filter(|&count| count > 0)?;
-                    Some(Sample { stack_index: stack, values: vec![count], ..Sample::default() })
-                };
-                places.sample.iter().zip(&stacks).filter_map(sample).collect()
-            }
-        };
-        let kind = ValueType { type_strindex: small(kind.kind), unit_strindex: small(kind.unit) };
+    let mut add = |kind: i32, unit: i64, samples: Vec<Sample>, comments: &[i32]| {
         profiles.push(Profile {
-            sample_type: Some(kind),
+            sample_type: Some(ValueType { type_strindex: kind, unit_strindex: small(unit) }),
             samples,
             time_unix_nano: recorded.began_unix_ns,
             duration_nano: recorded.duration_ns,
-            attribute_indices: maker.comments.clone(),
+            attribute_indices: comments.to_vec(),
             ..Profile::default()
         });
+    };
+    for (value, kind) in places.sample_type.iter().enumerate() {
+        let sample = |(sample, &stack): (&pprof::message::Sample, &i32)| {
+            let count = sample.value.get(value).copied().filter(|&count| count > 0)?;
+            Some(Sample { stack_index: stack, values: vec![count], ..Sample::default() })
+        };
+        let of_places = places.sample.iter().zip(&stacks).filter_map(sample).collect();
+        let of_contexts = contexts.filter(|_| value == last);
+        let by_address = of_contexts.map(|_| maker.text(BY_ADDRESS));
+        if let Some((calls, modules)) = of_contexts {
+            add(small(kind.kind), kind.unit, maker.contexts(calls, modules), &maker.comments);
+        }
+        add(by_address.unwrap_or(small(kind.kind)), kind.unit, of_places, &maker.comments);
     }
     let text = |text: &str| Some(AnyValue { string_value: Some(text.to_owned()), ..AnyValue::default() });
     let host = recorded.host.as_ref().map(|host| KeyValue {
