@@ -90,6 +90,11 @@ fn hot(place: &Place) -> Vec<String> {
     rows.map(|row| row["function"].as_str().unwrap().to_owned()).collect()
 }
 
+/// Whether no hot code could be read: nothing at all, or no more than the dynamic linker, where a sample may be.
+fn is_unread(place: &Place) -> bool {
+    hot(place).iter().all(|function| function == "[unreadable]")
+}
+
 fn is_root() -> bool {
     let is_root = rustix::process::geteuid().is_root();
     if !is_root {
@@ -118,7 +123,7 @@ fn a_program_of_another_root_is_not_that_of_this_one() {
 
         // Without a copy it is not known, and nothing else stands for it.
         record(&place, &["-N", "--", "chroot", jail, program, "1"]);
-        assert_eq!(hot(&place), [""; 0], "{id}");
+        assert!(is_unread(&place), "{id}: {:?}", hot(&place));
         let files = record(&place, &["--", "chroot", jail, program, "1"]);
         assert_eq!(hot(&place), ["inside"], "{id}");
         assert_eq!((&files["elsewhere"], &files["kept"]), (&1.into(), &1.into()), "{id}");
@@ -249,7 +254,7 @@ fn perf_finds_programs_without_a_build_id() {
     let moved = place.path("moved");
     fs::rename(&inside, &moved).unwrap();
     fs::rename(outside, &inside).unwrap();
-    assert_eq!(hot(&place), [""; 0]);
+    assert!(is_unread(&place), "{:?}", hot(&place));
     fs::rename(moved, &inside).unwrap();
     assert_eq!(hot(&place), ["inside"]);
 }
