@@ -2,7 +2,7 @@
 # # Which loop computes one number at a time?
 #
 # A processor with AVX2 adds four numbers of double precision in one instruction. This notebook finds the loop with the most
-# floating-point operations that are not vectorized, looks at its instructions, and says how much there is to win.
+# floating-point operations that are not vectorized, looks at its instructions, and says what there is to win.
 #
 # Each `# %%` is a cell: VS Code, Spyder and Jupytext open this file as a notebook. As a program:
 # `python scalar_loop.py run.data [[RECORDED=]BINARY ...]`.
@@ -28,7 +28,9 @@ print(run.quality)
 loops = pl.DataFrame(
     run.mix(rows=["function", "loop"], columns="packing", filter="flops>=1", values=["flops"], sort="flops")
 )
-scalar = loops.filter(pl.col("packing") == "scalar").sort("flops", descending=True)
+scalar = loops.filter(pl.col("packing") == "scalar", pl.col("loop") != "[no loop]").sort("flops", descending=True)
+if scalar.is_empty():
+    sys.exit("no loop computes one number at a time")
 all_flops = loops["flops"].sum()
 print(scalar.select("function", "loop", pl.col("flops") / all_flops, pl.col("flops_error") / all_flops))
 

@@ -5,6 +5,7 @@ from typing import Any, Optional, Union, final
 _Texts = Union[str, Sequence[str]]
 _Path = Union[str, PathLike[str]]
 
+__all__ = ["Diff", "HbbpError", "Recording", "Report", "Stream", "Table", "__version__", "diff", "open", "read_report"]
 __version__: str
 
 class HbbpError(Exception):

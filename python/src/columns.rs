@@ -49,6 +49,10 @@ impl Columns {
     /// # Errors
     /// One is longer.
     pub fn batch(self) -> Result<RecordBatch, ArrowError> {
-        RecordBatch::try_new(Arc::new(Schema::new(self.fields)), self.arrays)
+        let schema = Arc::new(Schema::new(self.fields));
+        match self.arrays.is_empty() {
+            true => Ok(RecordBatch::new_empty(schema)),
+            false => RecordBatch::try_new(schema, self.arrays),
+        }
     }
 }

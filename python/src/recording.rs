@@ -41,7 +41,7 @@ pub struct Recording {
     threads: usize,
     analyses: Mutex<Vec<(Wanted, Arc<Analysis>)>>,
     /// What was unpacked stays as long as this.
-    _archives: Mutex<Archives>,
+    _archives: Archives,
 }
 
 enum Content {
@@ -128,7 +128,7 @@ impl Recording {
             let counted = reports::read_counts(&file, &READER, &search)?;
             (Content::Counted(Box::new(counted)), search, Vec::new())
         };
-        let (analyses, _archives) = (Mutex::default(), Mutex::new(archives));
+        let (analyses, _archives) = (Mutex::default(), archives);
         Ok((Recording { file, content, search, chosen, model, core, threads, analyses, _archives }, said))
     }
 

@@ -1,5 +1,8 @@
 //! Two recordings, compared.
 
+use std::path::PathBuf;
+
+use analyzer::BinarySearch;
 use analyzer::flow::Moved;
 use analyzer::mix::{Mix, Query, mix};
 use pyo3::exceptions::PyKeyError;
@@ -7,7 +10,6 @@ use pyo3::prelude::*;
 use reports::diff::{Changes, Compared, Names, Noise, Pivot, Work};
 use reports::mix::{unmatched, without_source};
 use serde_json::{Value, json};
-use std::path::PathBuf;
 
 use crate::columns::Columns;
 use crate::pivot::{filters, keys};
@@ -66,7 +68,14 @@ impl Diff {
     fn of(sides: [&Recording; 2], query: &Query) -> anyhow::Result<Self> {
         let [before, after] = sides.map(|side| side.side(query));
         let analyses = [&*before?, &*after?];
-        let compared = Compared::of(analyses, (sides[0].search(), query.threads));
+        let [of_before, of_after] = sides.map(Recording::search);
+        let search = BinarySearch {
+            overrides: [&of_before.overrides[..], &of_after.overrides].concat(),
+            packed: [&of_before.packed[..], &of_after.packed].concat(),
+            packed_only: of_before.packed_only && of_after.packed_only,
+            ..of_before.clone()
+        };
+        let compared = Compared::of(analyses, (&search, query.threads));
         let files = sides.map(|side| side.file().display().to_string());
         let mut notes = Vec::new();
         for (at, file) in files.iter().enumerate() {

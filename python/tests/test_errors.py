@@ -99,8 +99,8 @@ class Errors(unittest.TestCase):
             hbbp.open(file, threads=-1)
         with self.assertRaises(TypeError):
             run_.mix(rows=7)
-        with self.assertRaises(hbbp.HbbpError) as raised:
-            hbbp.open(file, model="nobodys.json").mix()
+        with self.assertRaises(FileNotFoundError) as raised:
+            hbbp.open(file, model="nobodys.json")
         self.assertEqual(str(raised.exception), sentence("mix", file, "--model", "nobodys.json"))
         with self.assertRaises(hbbp.HbbpError) as raised:
             hbbp.open(file, binaries=option, model="hardware").mix()

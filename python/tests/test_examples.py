@@ -21,19 +21,23 @@ def executed(words, cwd=FOLDER):
 
 
 class Examples(unittest.TestCase):
-    def test_the_scalar_loop_is_the_matrix_product(self):
+    def test_the_scalar_loop_is_that_of_the_polygons(self):
         example = ROOT / "python/examples/scalar_loop.py"
-        found, said = executed([example, fixture("bursts/threads.data"), binary("threads")])
-        self.assertEqual(found["worst"]["function"], "multiply")
+        found, said = executed([example, fixture("bursts/objects.data"), binary("objects")])
+        self.assertTrue(found["worst"]["function"].endswith("Polygon::area() const"), found["worst"])
         self.assertEqual(set(found["scalar"]["packing"]), {"scalar"})
-        mnemonics = set(found["instructions"]["mnemonic"])
-        self.assertLessEqual({"mulsd", "addsd"}, mnemonics)
-        # The innermost loop is one block, which executes most.
-        self.assertGreater(found["blocks"]["count"][0], 0)
+        self.assertLessEqual({"mulsd", "subsd", "addsd"}, set(found["instructions"]["mnemonic"]))
+        inside, blocks = found["instructions"]["count"].sum(), found["blocks"]
+        self.assertAlmostEqual(inside, (blocks["count"] * blocks["instructions"]).sum(), delta=inside * 1e-9)
         self.assertGreater(found["part"], 0.05)
         self.assertLess(found["part"], 1.0)
-        self.assertIn("in multiply:", said)
+        self.assertIn("Polygon::area() const:", said)
         self.assertIn("fewer.", said)
+
+    def test_code_without_such_loops_is_said(self):
+        example = ROOT / "python/examples/scalar_loop.py"
+        with self.assertRaisesRegex(SystemExit, "no loop computes one number at a time"):
+            executed([example, fixture("bursts/threads.data"), binary("threads")])
 
     def test_the_code_in_the_pages_runs(self):
         archived("threads", "run.data")

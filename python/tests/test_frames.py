@@ -28,7 +28,7 @@ class Frames(unittest.TestCase):
         self.assertIsInstance(table.to_pandas(), pandas.DataFrame)
         self.assertEqual(list(table.to_pandas()["count"]), [row["count"] for row in rows])
         reader = pyarrow.RecordBatchReader.from_stream(table)
-        total = duckdb.sql("select sum(count) from reader").fetchone()[0]
+        total = duckdb.sql("select sum(count) from reader").fetchall()[0][0]
         self.assertAlmostEqual(total, table.instructions, delta=table.instructions * 1e-12)
         self.assertEqual(table.columns, frame.columns)
         self.assertEqual(len(table), len(rows))
@@ -58,8 +58,9 @@ class Frames(unittest.TestCase):
         self.assertEqual(counted[head["ebs_source"]["event"]], head["ebs_source"]["samples"])
         self.assertEqual(counted[head["lbr_source"]["event"]], head["lbr_source"]["samples"])
         branches = polars.DataFrame(self.run_.branches())
-        self.assertEqual(len(branches), head["lbr_source"]["branches"])
         self.assertEqual(len(branches), samples["branches"].sum())
+        of_source = samples.filter(polars.col("event") == head["lbr_source"]["event"])
+        self.assertEqual(of_source["branches"].sum(), head["lbr_source"]["branches"])
         lengths = branches.group_by("sample").len().sort("sample")
         with_branches = samples.with_row_index().filter(polars.col("branches") > 0)
         self.assertEqual(lengths["sample"].to_list(), with_branches["index"].to_list())
@@ -80,8 +81,11 @@ class Frames(unittest.TestCase):
     def test_stacks_of_every_container_are_the_same(self):
         branches = [
             pyarrow.table(hbbp.open(fixture(f"containers/{name}.data")).branches()).select(["from", "to"])
-            for name in ["file", "pipe", "compressed", "killed"]
+            for name in ["file", "pipe", "compressed"]
         ]
+        with self.assertWarnsRegex(UserWarning, "as after a recorder that was killed"):
+            killed = hbbp.open(fixture("containers/killed.data"))
+        branches.append(pyarrow.table(killed.branches()).select(["from", "to"]))
         for other in branches[1:]:
             self.assertTrue(branches[0].equals(other))
 
@@ -94,7 +98,7 @@ class Frames(unittest.TestCase):
     def test_what_there_is_to_say_is_said_as_warnings(self):
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
-            table = self.run_.mix(values="cycles")
+            table = hbbp.open(fixture("bursts/threads.data"), binaries=binary("threads")).mix(values="cycles")
         self.assertEqual([str(warning.message) for warning in said], table.notes)
         self.assertTrue(any("cycles" in note for note in table.notes), table.notes)
 
