@@ -168,7 +168,7 @@ impl Diff {
             ("lines", _) => {
                 let rows = || of.lines.iter().map(|row| &row.what);
                 columns.texts("function", rows().map(|what| Some(&what.function)));
-                columns.integers("line", rows().map(|what| Some(i64::from(what.line))));
+                columns.integers("line", rows().map(|what| Some(what.line)));
                 add(&mut columns, &of.lines, |row| changes.of_line(row));
             }
             ("kinds", _) => {
