@@ -1,12 +1,15 @@
 """What is wrong is said in the words of the command, and nothing ends the process."""
 
+import os
 import random
+import tempfile
 import threading
 import unittest
 import warnings
+from unittest import mock
 
 import hbbp
-from support import FOLDER, ROOT, binary, fixture, run
+from support import FOLDER, ROOT, archived, binary, fixture, run
 
 
 def sentence(*words):
@@ -99,6 +102,9 @@ class Errors(unittest.TestCase):
             hbbp.open(file, threads=-1)
         with self.assertRaises(TypeError):
             run_.mix(rows=7)
+        for rows in ([], ""):
+            with self.assertRaisesRegex(hbbp.HbbpError, "a mix needs at least one row key"):
+                run_.mix(rows=rows)
         with self.assertRaises(FileNotFoundError) as raised:
             hbbp.open(file, model="nobodys.json")
         self.assertEqual(str(raised.exception), sentence("mix", file, "--model", "nobodys.json"))
@@ -156,6 +162,15 @@ class Errors(unittest.TestCase):
         self.assertEqual(report.table("n").to_dicts(), [])
         with self.assertRaisesRegex(KeyError, "there is no table .*x.*; there are rows, n"):
             report.table("x")
+
+    def test_what_an_archive_was_unpacked_to_goes_with_the_recording(self):
+        with tempfile.TemporaryDirectory() as folder, mock.patch.dict(os.environ, TMPDIR=folder):
+            run_ = hbbp.open(archived("parse", "parse.data"))
+            self.assertEqual(len(os.listdir(folder)), 1)
+            whole = run_.mix().to_dicts()
+            self.assertEqual(whole, hbbp.open(fixture("bursts/parse.data"), binaries=binary("parse")).mix().to_dicts())
+            del run_
+            self.assertEqual(os.listdir(folder), [])
 
     def test_several_threads_ask_at_once(self):
         run_ = hbbp.open(fixture("bursts/threads.data"), binaries=binary("threads"))

@@ -67,7 +67,7 @@ impl Shape<'_> {
         let (calls, taken, operations) =
             (asks(Number::is_per_call), asks(Number::is_of_branches), asks(Number::is_of_operations));
         let query = Query { rows, calls, taken, operations, cycles: asks(Number::is_of_cycles), ..query };
-        if query.rows.len() == self.per.len() {
+        if !self.per.is_empty() && query.rows.len() == self.per.len() {
             return Err(wrong("--per", "--rows names nothing else, so there is nothing in the groups"));
         }
         if query.calls && !query.rows.contains(&Key::from(Dimension::Function)) {
