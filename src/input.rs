@@ -1,8 +1,5 @@
 //! What every analysis command reads: a recording, or a command that is recorded first.
 
-mod kind;
-mod opentelemetry;
-
 use std::cell::OnceCell;
 use std::ffi::OsString;
 use std::io::{self, BufRead, IsTerminal, Read};
@@ -11,33 +8,36 @@ use std::process::ExitCode;
 
 use analyzer::calls::Calls;
 use analyzer::counting::{Detail, GroupBy};
-use analyzer::flow::{AnalysedFlow, Counted, CountedError};
+use analyzer::flow::{AnalysedFlow, Counted};
 use analyzer::mix::{Mix, Query, mix};
 use analyzer::paths::PathQuery;
 use analyzer::recording::{ModuleTable, Subset, notes};
 use analyzer::uncertainty::{Rows, Side};
 use analyzer::{Analysis, BinaryOverride, BinarySearch, Microarchitecture, Options, Origin, Step, analyze_paths};
 use anyhow::{Context, bail};
-use archive::{Archives, is_archive};
+use archive::Archives;
+use collector::find_program;
+use otlp::begins_like_otlp;
 use perfdata::{Features, Recording};
+use reports::Head;
+use reports::kind::{ZSTD, begin_of, is_document};
+pub use reports::lacks::{WITHOUT_CODE, WITHOUT_LINES, require_samples, without_samples};
+use reports::left_out::left_out;
+use reports::mix::group_by;
+use reports::models::{self, Chosen};
+pub use reports::{Reader, Reads, is_recording, recording_of};
 
 use crate::cache::Cache;
-use crate::commands::mix::group_by;
 use crate::commands::record::{self, CommandOutput, Recorded, SAMPLING, SamplingArgs, Wanted};
 use crate::debuginfod;
-use crate::models::{self, Chosen};
 use crate::output;
-use crate::output::Head;
-use crate::output::profile::left_out;
 use crate::progress::Progress;
 use crate::usage::wrong_usage;
-pub use kind::{DEFAULT_RECORDING, Reader, Reads};
 
+/// The recording that is read where none is named.
+pub const DEFAULT_RECORDING: &str = "hbbp.data";
 /// Bytes by which profiles of OpenTelemetry are told from others.
 const PROFILES_BEGIN: u64 = 4096;
-use kind::{ZSTD, begin_of, is_document};
-pub use opentelemetry::recording_of;
-use otlp::{begins_like_otlp, is_otlp};
 
 /// Where binaries are found.
 #[derive(clap::Args)]
@@ -377,14 +377,10 @@ impl AnalysisArgs {
 
     /// Opens a recording, or an archive of one.
     fn open(&self, file: &Path, reader: &Reader) -> anyhow::Result<Recording> {
-        if begin_of(file).starts_with(&ZSTD) && is_archive(file) {
-            reader.refuse(file)?;
-            let opened = self.archives.open(file);
-            let (recording, notes) = opened.with_context(|| format!("{}: the archive", file.display()))?;
-            notes.iter().for_each(|note| say!("{}: {note}", file.display()));
-            return Ok(recording);
-        }
-        open_recording(file, reader, &self.search())
+        let search = self.binaries.search();
+        let (recording, notes) = reports::open(file, reader, (&self.archives, search), hint)?;
+        notes.iter().for_each(|note| say!("{}: {note}", file.display()));
+        Ok(recording)
     }
 
     /// One of the options, if there are any.
@@ -467,14 +463,8 @@ impl AnalysisArgs {
             analysis.summary.shortcomings.push(nothing);
             return Ok(analysis);
         }
-        if let (Subset::Whole, Some(model), Some(made_for)) = (subset, &self.model, &chosen.pair)
-            && analysis.sources.pair() != Some(*made_for)
-        {
-            let sources = match analysis.sources.pair() {
-                Some(pair) => format!("has {pair} sources"),
-                None => "has no pair of sources to choose from".into(),
-            };
-            bail!("{model} is a model for {made_for} sources, and the recording {sources}: leave out --model");
+        if let (Subset::Whole, Some(model)) = (subset, &self.model) {
+            chosen.check(model, &analysis.sources)?;
         }
         Ok(analysis)
     }
@@ -560,11 +550,7 @@ impl AnalysisArgs {
 
     /// The flow of a file of `hbbp merge`, or of exact counts.
     fn document(&self, file: &Path, reader: &Reader) -> anyhow::Result<(AnalysedFlow, Vec<String>, Side)> {
-        let counted = Counted::read(file, &self.search());
-        if let Err(CountedError::Exact(_)) = counted {
-            reader.refuse(file)?;
-        }
-        let Counted { flow, origin, notes } = counted.with_context(|| file.display().to_string())?;
+        let Counted { flow, origin, notes } = reports::read_counts(file, reader, &self.search())?;
         Ok((flow.into(), notes, if origin == Origin::Exact { Side::Exact } else { Side::Unknown }))
     }
 
@@ -629,23 +615,22 @@ fn kept(stream: &mut impl BufRead) -> anyhow::Result<tempfile::NamedTempFile> {
     Ok(kept)
 }
 
-/// Whether it is none of our documents: a file of `hbbp merge`, or exact counts.
-pub fn is_recording(file: &Path) -> bool {
-    !is_document(&begin_of(file))
+/// Opens a recording, or says what it is instead: see [`reports::open_recording`].
+pub fn open_recording(file: &Path, reader: &Reader, search: &BinarySearch) -> anyhow::Result<Recording> {
+    reports::open_recording(file, reader, search, hint)
 }
 
-/// Opens a recording, or says what it is instead. Of profiles of OpenTelemetry one is made, with the programs that `search` finds.
-pub fn open_recording(file: &Path, reader: &Reader, search: &BinarySearch) -> anyhow::Result<Recording> {
-    reader.refuse(file)?;
-    if is_otlp(file) {
-        let recording = recording_of(file, search).with_context(|| file.display().to_string())?;
-        return Recording::open(recording.path()).with_context(|| file.display().to_string());
+/// What to do about a file that cannot be opened, to be put after its name; empty if nothing comes to mind.
+fn hint(reader: &Reader, file: &Path) -> String {
+    let is_name = file.components().count() == 1;
+    let name = reader.name;
+    if file == Path::new(DEFAULT_RECORDING) {
+        format!(" (make one with `hbbp record -- COMMAND`, or name another: `{name} FILE`)")
+    } else if reader.records && is_name && find_program(&file.as_os_str().to_owned()).is_ok() {
+        format!(" (to record the program of that name: `{name} -- {}`)", file.display())
+    } else {
+        String::new()
     }
-    Recording::open(file).map_err(|error| {
-        let is_none = matches!(error, perfdata::Error::NotPerfData { .. } | perfdata::Error::Empty);
-        let what = if is_none { " is not a recording".into() } else { reader.hint(file) };
-        anyhow::Error::new(error).context(format!("{}{what}", file.display()))
-    })
 }
 
 impl BinaryArgs {
@@ -659,39 +644,4 @@ impl BinaryArgs {
             ..BinarySearch::default()
         }
     }
-}
-
-/// What to do where lines of the source were asked for, and none is known.
-pub const WITHOUT_LINES: &str = "no line of the source is known: build with debug information (-g, or debug = 1 in Cargo.toml), \
-     or name files that have it (--binary, --symfs)";
-
-/// What to do where code was asked for, and none is known.
-pub const WITHOUT_CODE: &str =
-    "the code of no module could be read: name the binaries with --binary [RECORDED=]FILE or --symfs DIR";
-
-/// Says so where nothing can be made of a recording without samples.
-pub fn require_samples(analysis: &Analysis) -> anyhow::Result<()> {
-    match without_samples(analysis) {
-        None => Ok(()),
-        Some(nothing) => bail!(nothing),
-    }
-}
-
-/// What is to be said of a recording without samples.
-pub fn without_samples(analysis: &Analysis) -> Option<String> {
-    let records = &analysis.summary.records;
-    (analysis.origin == Origin::Recording && records.samples.iter().all(|&samples| samples == 0)).then(|| {
-        format!(
-            "the recording has no samples: {}; record something that runs longer, or sample more often",
-            describe_records(records)
-        )
-    })
-}
-
-fn describe_records(records: &analyzer::recording::RecordCounts) -> String {
-    if records.by_type.is_empty() {
-        return "it has no records at all".into();
-    }
-    let counts: Vec<String> = records.by_type.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
-    format!("it has {}", counts.join(", "))
 }

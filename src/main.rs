@@ -12,10 +12,8 @@ mod fleet;
 mod input;
 mod jobs;
 mod missing_dashes;
-mod models;
 mod progress;
 mod status;
-mod taxonomies;
 mod usage;
 
 use std::ffi::OsString;
@@ -158,21 +156,8 @@ fn parsed(words: &[OsString]) -> Result<Cli, clap::Error> {
 fn complain(error: &anyhow::Error) {
     // `hbbp mix | head` has seen enough.
     if !is_closed_pipe(error) {
-        output::say(describe(error));
+        output::say(reports::sentence(error));
     }
-}
-
-/// The error and its causes, without those that the text before already tells, with or without the system's number for it.
-fn describe(error: &anyhow::Error) -> String {
-    error.chain().fold(String::new(), |mut text, cause| {
-        let cause = cause.to_string();
-        let essence = cause.split(" (os error").next().unwrap_or(&cause);
-        if !text.contains(essence) {
-            text += if text.is_empty() { "" } else { ": " };
-            text += &cause;
-        }
-        text
-    })
 }
 
 fn is_closed_pipe(error: &anyhow::Error) -> bool {

@@ -1,9 +1,7 @@
 //! Archives that were opened.
 
-use std::cell::RefCell;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use analyzer::code::Image;
 use analyzer::{BinarySearch, BuildId, FileIdentity, PackedFile, PackedFiles};
@@ -76,7 +74,7 @@ impl Opened {
 
 /// The archives that a command opened, each with the identity of its recording.
 #[derive(Clone, Default)]
-pub struct Archives(Rc<RefCell<Vec<(FileIdentity, Opened)>>>);
+pub struct Archives(Arc<Mutex<Vec<(FileIdentity, Opened)>>>);
 
 impl Archives {
     /// The recording of an archive, and what else of it cannot be read, in sentences.
@@ -88,7 +86,7 @@ impl Archives {
         let notes = opened.notes.clone();
         let recording = opened.recording().context(RECORDING)?;
         if let Some((_, metadata)) = recording.file() {
-            self.0.borrow_mut().push((FileIdentity::of(metadata), opened));
+            self.opened().push((FileIdentity::of(metadata), opened));
         }
         Ok((recording, notes))
     }
@@ -108,14 +106,17 @@ impl Archives {
 
     /// The same for code of any of them, and of others.
     pub fn search(&self, search: BinarySearch) -> BinarySearch {
-        let packed = self.0.borrow().iter().map(|(_, opened)| Arc::clone(&opened.files)).collect();
+        let packed = self.opened().iter().map(|(_, opened)| Arc::clone(&opened.files)).collect();
         BinarySearch { packed, ..search }
+    }
+
+    fn opened(&self) -> MutexGuard<'_, Vec<(FileIdentity, Opened)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn of(&self, recording: &Recording) -> Option<Arc<PackedFiles>> {
         let (_, metadata) = recording.file()?;
         let identity = FileIdentity::of(metadata);
-        let opened = self.0.borrow();
-        opened.iter().find(|(known, _)| *known == identity).map(|(_, opened)| Arc::clone(&opened.files))
+        self.opened().iter().find(|(known, _)| *known == identity).map(|(_, opened)| Arc::clone(&opened.files))
     }
 }

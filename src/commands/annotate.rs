@@ -17,17 +17,18 @@ use analyzer::annotate::{
 };
 use analyzer::counting::GroupBy;
 use analyzer::mix::{Dimension, Filter};
-use analyzer::paths::{BlockCycles, BranchPaths, LoopTrips, PathQuery};
+use analyzer::paths::{BlockCycles, LoopTrips, PathQuery};
 use analyzer::{Analysis, Origin};
 use anyhow::bail;
+use reports::lacks::streams_without_cycles;
+use reports::nearest::did_you_mean;
 
 use crate::commands::filtering::{FilterArgs, passing};
 use crate::commands::mix::keys;
-use crate::commands::nearest::did_you_mean;
 use crate::commands::reporting::ReportArgs;
 use crate::input::{Input, Reader, Reads, WITHOUT_CODE, WITHOUT_LINES, without_samples};
 use crate::output;
-use crate::output::{Colours, Format, Head, Layout, Precision, count, page, write_to};
+use crate::output::{Colours, Format, Head, Layout, Precision, page, write_to};
 use crate::usage::wrong_usage;
 
 /// Print the hottest functions, instruction by instruction, with counts, branches and loops
@@ -186,16 +187,6 @@ fn lacks_of_order(args: &Args, analysis: &Analysis) -> Vec<String> {
     }
     lacks.extend(analysis.paths.as_ref().and_then(streams_without_cycles));
     lacks
-}
-
-/// What is said of streams that took more cycles than a branch record can say.
-pub fn streams_without_cycles(paths: &BranchPaths) -> Option<String> {
-    let number = match paths.too_long {
-        0 => return None,
-        1 => "1 stream".to_owned(),
-        many => format!("{} streams", count(many as f64)),
-    };
-    Some(format!("cycles of {number}: a branch record holds less than 65,535"))
 }
 
 /// Why no function can be shown.

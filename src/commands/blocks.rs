@@ -3,13 +3,12 @@
 use std::io::Write;
 use std::process::ExitCode;
 
+use analyzer::Analysis;
 use analyzer::counting::{Detail, GroupBy};
 use analyzer::mix::Filter;
 use analyzer::recording::base_name;
-use analyzer::uncertainty::{Interval, SampledBlocks};
-use analyzer::{Analysis, CountedBlock, CountedModule};
 use anyhow::Context;
-use serde::Serialize;
+use reports::blocks::{BlockRow, Row, all_rows, keep_largest, keep_passing};
 use serde_json::json;
 
 use crate::commands::filtering::{FilterArgs, asks_loops, passing};
@@ -18,7 +17,8 @@ use crate::commands::reporting::ReportArgs;
 use crate::input::{Input, Reader, Reads, without_samples};
 use crate::output;
 use crate::output::{
-    Align, Colours, Format, Head, Layout, MARKED, Precision, Role, Table, count, rounded, share, share_cells,
+    Align, Colours, Format, Head, Layout, MARKED, Precision, Role, Table, count, print_head, rounded, share,
+    share_cells,
 };
 
 /// Print how often every basic block ran
@@ -48,44 +48,10 @@ Examples:
   hbbp blocks run.data --binary gzip=./build/gzip --format json
   hbbp blocks -- sort -n -o sorted.txt numbers.txt";
 
-/// A block with what is around it.
-pub(super) struct Row<'a> {
-    pub module_index: usize,
-    pub module: &'a CountedModule,
-    pub block: &'a CountedBlock,
-    /// How uncertain its count is.
-    count: Interval,
-    /// How uncertain its share of all instructions is.
-    pub share: Interval,
-    /// Executed instructions in it that pass the filters: all without any.
-    passing: f64,
-}
-
 /// The columns of a table of blocks.
 pub(super) struct Columns {
     has_both: bool,
     has_bias: bool,
-}
-
-/// A block as it stands in the JSON document.
-#[derive(Serialize)]
-struct JsonBlock {
-    module: usize,
-    start: u64,
-    end: u64,
-    instructions: u64,
-    decoded: bool,
-    function: Option<String>,
-    ebs: f64,
-    lbr: f64,
-    count: f64,
-    chosen: &'static str,
-    bias: bool,
-    ebs_samples: u64,
-    lbr_streams: u64,
-    count_error: Option<f64>,
-    share_error: Option<f64>,
-    rests_on_little: bool,
 }
 
 /// Prints the blocks of a recording with their counts, the most executed first.
@@ -106,11 +72,8 @@ fn print(args: &Args, filters: Vec<Filter>, input: &Input<'_>) -> anyhow::Result
         anyhow::bail!("there is nothing to show: no sample fell into any code");
     }
     if !filters.is_empty() && nothing.is_none() {
-        let passing = passing(&analysis, filters, args.report.input.analysis.threads())?.by_block;
-        for row in &mut rows {
-            row.passing = passing.get(&(row.module_index, row.block.index)).copied().unwrap_or(0.0);
-        }
-        rows.retain(|row| row.passing > 0.0);
+        let mix = passing(&analysis, filters, args.report.input.analysis.threads())?;
+        keep_passing(&mut rows, &mix);
     }
     let instructions = analysis.instructions();
     let precision = Precision::of(&analysis, rows.iter().map(|row| (row.executed() / instructions, row.share)));
@@ -123,13 +86,6 @@ fn print(args: &Args, filters: Vec<Filter>, input: &Input<'_>) -> anyhow::Result
         Format::Csv | Format::Parquet => csv(&analysis, &rows, out),
         Format::Json => json(&analysis, &head, &rows, out),
     })
-}
-
-impl Row<'_> {
-    /// Instructions executed in the block.
-    pub fn executed(&self) -> f64 {
-        self.block.count.count * self.block.size.instructions
-    }
 }
 
 impl Columns {
@@ -178,36 +134,6 @@ impl Columns {
     }
 }
 
-/// All blocks, by module and address.
-pub(super) fn all_rows(analysis: &Analysis) -> Vec<Row<'_>> {
-    let sampled = SampledBlocks::of(analysis);
-    let mut rows = Vec::new();
-    for (module_index, module) in analysis.counted.iter().enumerate() {
-        rows.extend(sampled.of_module(module_index).map(|(block, replicates)| {
-            let [count, share] = sampled.intervals(block, replicates);
-            let passing = block.count.count * block.size.instructions;
-            Row { module_index, module, block, count, share, passing }
-        }));
-    }
-    rows
-}
-
-/// Keeps the rows with the most executed instructions that pass; in order of size, or of module and address. Returns how many went, and
-/// the instructions in them.
-fn keep_largest(rows: &mut Vec<Row<'_>>, top: usize, by_size: bool) -> (usize, f64) {
-    let executed = Row::executed;
-    let place = |row: &Row<'_>| (row.module_index, row.block.start);
-    rows.sort_by(|a, b| b.passing.total_cmp(&a.passing).then_with(|| place(a).cmp(&place(b))));
-    let kept = top.min(rows.len());
-    let left_out = rows[kept..].iter().map(executed).sum();
-    let dropped = rows.len() - kept;
-    rows.truncate(kept);
-    if !by_size {
-        rows.sort_by_key(place);
-    }
-    (dropped, left_out)
-}
-
 fn table(
     analysis: &Analysis,
     head: &Head,
@@ -219,7 +145,7 @@ fn table(
     /// The column that bars stand after: the uncertainty of the share.
     const AFTER_SHARES: usize = 1;
     let instructions = analysis.instructions();
-    head.print(instructions, out, layout)?;
+    print_head(head, instructions, out, layout)?;
     let columns = Columns::of(analysis, rows);
     let titles = columns.titles().into_iter().map(|(title, align)| (title.to_string(), align)).collect();
     let mut table =
@@ -237,28 +163,6 @@ fn table(
     Ok(())
 }
 
-fn json_block(row: &Row<'_>) -> JsonBlock {
-    let counts = &row.block.count;
-    JsonBlock {
-        module: row.module_index,
-        start: row.block.start.0,
-        end: row.block.end.0,
-        instructions: row.block.size.instructions as u64,
-        decoded: row.block.size.decoded,
-        function: row.module.function_name(row.block.index),
-        ebs: counts.ebs,
-        lbr: counts.lbr,
-        count: counts.count,
-        chosen: counts.chosen.as_str(),
-        bias: counts.bias,
-        ebs_samples: counts.ebs_samples,
-        lbr_streams: counts.lbr_streams,
-        count_error: row.count.half_width,
-        share_error: row.share.half_width,
-        rests_on_little: row.share.rests_on_little,
-    }
-}
-
 fn json(analysis: &Analysis, head: &Head, rows: &[Row<'_>], out: &mut dyn Write) -> anyhow::Result<()> {
     let modules: Vec<_> = analysis
         .counted
@@ -271,7 +175,7 @@ fn json(analysis: &Analysis, head: &Head, rows: &[Row<'_>], out: &mut dyn Write)
             })
         })
         .collect();
-    let blocks: Vec<JsonBlock> = rows.iter().map(json_block).collect();
+    let blocks: Vec<BlockRow> = rows.iter().map(Row::described).collect();
     let document = json!({
         "schema": "hbbp-blocks/1",
         "source": head.source,
@@ -303,7 +207,7 @@ fn csv(analysis: &Analysis, rows: &[Row<'_>], out: &mut dyn Write) -> anyhow::Re
     ])?;
     let width = |width: Option<f64>| width.map_or(String::new(), |width| width.to_string());
     for row in rows {
-        let block = json_block(row);
+        let block = row.described();
         csv.write_record([
             analysis.modules.get(row.module.counts.module).path.clone(),
             row.block.start.to_string(),

@@ -3,30 +3,23 @@
 mod csv;
 mod json;
 mod limit;
-pub(super) mod names;
 mod pivot;
 pub(super) mod table;
-mod work;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use analyzer::flow::{AnalysedFlow, BlockName, Comparison, FunctionName, InstructionKind, Moved, SourceLine, compare};
 use analyzer::mix::{Mix, Query, Taxonomies};
-use analyzer::uncertainty::{RowName, Rows, Side, change_error, width_of_many};
-use analyzer::{Analysis, Origin};
 use anyhow::bail;
+use reports::diff::{Changes, Compared, Names, Pivot};
+use reports::mix::{key, unmatched, without_source};
 
 use crate::commands::filtering::FilterArgs;
-use crate::commands::mix::query::key;
-use crate::commands::mix::{keys, titles, unmatched, without_source};
+use crate::commands::mix::{keys, titles};
 use crate::input::{AnalysisArgs, Asked, Reader, Reads, is_recording};
-use crate::output::profile::sampled_only;
 use crate::output::{Colours, Format, Layout, OutputArgs};
 use crate::usage::wrong_usage;
 use limit::Limit;
-use names::Names;
-use pivot::Pivot;
 
 /// Compare two recordings: what they have in common, what moved, and which kinds of instructions changed
 ///
@@ -88,12 +81,7 @@ Examples:
 
 /// All that the printed differences are made from.
 pub(super) struct Report<'a> {
-    pub files: [String; 2],
-    /// Whether the counts of each side are executions.
-    pub executions: [bool; 2],
-    pub comparison: &'a Comparison,
-    /// What is known of the uncertainty of each.
-    pub sides: [&'a Side; 2],
+    pub changes: Changes<'a>,
     /// The comparison by keys, if there are any.
     pub pivot: Option<&'a Pivot>,
     /// What is known of the limits.
@@ -104,139 +92,12 @@ pub(super) struct Report<'a> {
     pub colours: Colours,
 }
 
-/// Two analyses, compared: for what shows more of them than how they differ.
-pub(super) struct Compared {
-    comparison: Comparison,
-    /// What is known of the uncertainty of each.
-    pub sides: [Side; 2],
-    executions: [bool; 2],
-    /// What is not compared of each, in a sentence.
-    pub left_out: [Option<String>; 2],
-}
-
-impl Compared {
-    /// Of analyses with branches, before and after.
-    pub fn of(analyses: [&Analysis; 2], args: &AnalysisArgs) -> Self {
-        let nothing = AnalysedFlow::default();
-        let flows = analyses.map(|analysis| analysis.flow.as_ref().unwrap_or(&nothing));
-        let sides = analyses.map(|analysis| match analysis.origin {
-            Origin::Recording => Side::Sampled(Rows::of(analysis).into()),
-            Origin::Flow => Side::Unknown,
-            Origin::Exact => Side::Exact,
-        });
-        Compared::of_flows(flows, sides, args)
+impl<'a> Report<'a> {
+    /// All of it, as it is.
+    pub fn whole(changes: Changes<'a>) -> Self {
+        let (pivot, limits, top) = (None, Vec::new(), usize::MAX);
+        Report { changes, pivot, limits, top, layout: Layout::Text, colours: Colours::NONE }
     }
-
-    fn of_flows(flows: [&AnalysedFlow; 2], sides: [Side; 2], args: &AnalysisArgs) -> Self {
-        let executions = flows.map(|flow| flow.flow().executions);
-        let left_out = flows.map(left_out);
-        Compared { comparison: compare(flows, &args.search(), args.threads()), sides, executions, left_out }
-    }
-
-    /// What is printed of it, with what the sides are called.
-    pub fn report(&self, files: [String; 2]) -> Report<'_> {
-        Report {
-            files,
-            executions: self.executions,
-            comparison: &self.comparison,
-            sides: [&self.sides[0], &self.sides[1]],
-            pivot: None,
-            limits: Vec::new(),
-            top: usize::MAX,
-            layout: Layout::Text,
-            colours: Colours::NONE,
-        }
-    }
-}
-
-/// How far a change is from none.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Noise {
-    /// Half the width of the interval of the change, as a share of all; `None` where it is not known.
-    pub error: Option<f64>,
-    /// Whether the change is less than that, and may be none.
-    pub is_within: Option<bool>,
-    /// Whether it is more than chance does in any of all the rows of its list.
-    pub is_finding: Option<bool>,
-}
-
-impl Report<'_> {
-    /// How far the change of a function is from none.
-    pub fn of_function(&self, of: &Moved<FunctionName>) -> Noise {
-        let rows = self.rows_of_function(&of.what);
-        self.noise(of, [&rows[0], &rows[1]], self.comparison.functions.len())
-    }
-
-    /// The rows of each side that are a function.
-    fn rows_of_function(&self, name: &FunctionName) -> [Vec<RowName>; 2] {
-        let modules = modules(&name.module);
-        [0, 1].map(|side| {
-            let of = |function| RowName::Function(modules[side].clone(), function);
-            self.names_of_function(name, side).into_iter().map(of).collect()
-        })
-    }
-
-    /// What a function is called on a side: it may be several there that were added up. `None` is code that was not read.
-    pub fn names_of_function(&self, name: &FunctionName, side: usize) -> Vec<Option<String>> {
-        match self.comparison.joined.get(name) {
-            Some(names) => names[side].iter().cloned().map(Some).collect(),
-            None => vec![name.function.clone()],
-        }
-    }
-
-    fn of_block(&self, of: &Moved<BlockName>) -> Noise {
-        let rows = modules(&of.what.function.module).map(|module| [RowName::Block(module, of.what.start)]);
-        self.noise(of, [&rows[0], &rows[1]], self.comparison.blocks.len())
-    }
-
-    /// How far the change of a line of the source is from none.
-    fn of_line(&self, of: &Moved<SourceLine>) -> Noise {
-        let files = self.comparison.blocks_of_lines.get(&of.what).map_or(&[][..], Vec::as_slice);
-        let rows = [0, 1].map(|side| -> Vec<RowName> {
-            let of_side = files.iter().filter(|(file, _)| file.is_on[side]);
-            of_side
-                .flat_map(|(file, blocks)| {
-                    let module = modules(&file.module)[side].clone();
-                    let part = move |&(start, instructions)| RowName::PartOfBlock(module.clone(), start, instructions);
-                    blocks.iter().map(part)
-                })
-                .collect()
-        });
-        self.noise(of, [&rows[0], &rows[1]], self.comparison.lines.len())
-    }
-
-    fn of_kind(&self, of: &Moved<InstructionKind>) -> Noise {
-        let row = [RowName::Kind(of.what.isa.into(), of.what.packing.into())];
-        self.noise(of, [&row, &row], self.comparison.mix.len())
-    }
-
-    /// How far the change of a value of an attribute of instructions is from none, one of so many values.
-    pub fn of_value(&self, key: &str, of: &Moved<&str>, values: usize) -> Noise {
-        let row = [RowName::Value(key.to_owned(), of.what.to_owned())];
-        self.noise(of, [&row, &row], values)
-    }
-
-    fn noise<N>(&self, of: &Moved<N>, names: [&[RowName]; 2], rows: usize) -> Noise {
-        noise(of, self.sides, names, rows)
-    }
-}
-
-/// How far a change is from none, of a list of so many rows.
-fn noise<N>(of: &Moved<N>, sides: [&Side; 2], names: [&[RowName]; 2], rows: usize) -> Noise {
-    let error = change_error(sides, names);
-    let is_finding = of.is_within(error.map(|error| error * width_of_many(rows, sides))).map(|within| !within);
-    Noise { error, is_within: of.is_within(error), is_finding }
-}
-
-/// What is not compared of a flow, in a sentence.
-fn left_out(flow: &AnalysedFlow) -> Option<String> {
-    if flow.is_by_choice() { None } else { sampled_only(flow.flow()) }
-}
-
-/// The name of a module on each side: versions of one program may be named differently.
-pub(super) fn modules(name: &str) -> [String; 2] {
-    let (before, after) = name.split_once('|').unwrap_or((name, name));
-    [before, after].map(String::from)
 }
 
 /// What is asked for by keys. The process ends with what is wrong, if something is.
@@ -276,7 +137,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let asked = Asked { errors: true, mix: query.as_ref(), options: true, ..Asked::default() };
     let before = args.analysis.side_of_file(&chosen, &args.before, &READER, asked)?;
     let after = args.analysis.side_of_file(&chosen, &args.after, &READER, asked)?;
-    let compared = Compared::of_flows([&before.flow, &after.flow], [before.side, after.side], &args.analysis);
+    let with = (&args.analysis.search(), args.analysis.threads());
+    let compared = Compared::of_flows([&before.flow, &after.flow], [before.side, after.side], with);
     let said = [(&args.before, &before.notes, &before.mix), (&args.after, &after.notes, &after.mix)];
     for ((file, notes, mix), left_out) in said.into_iter().zip(&compared.left_out) {
         notes.iter().chain(left_out).for_each(|note| say!("{}: {note}", file.display()));
@@ -289,13 +151,14 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     {
         bail!("there is nothing to show: no instruction of either side passes the filters");
     }
-    let mut report = compared.report([&args.before, &args.after].map(|file| file.display().to_string()));
-    let names = Names::of(report.comparison);
+    let files = [&args.before, &args.after].map(|file| file.display().to_string());
+    let mut report = Report::whole(compared.changes(files));
+    let names = Names::of(report.changes.comparison);
     let pivot = query
         .as_ref()
         .zip(mixes)
-        .map(|(query, (before, after))| Pivot::of(query, [before, after], report.sides, &names));
-    for (file, sum) in [&args.before, &args.after].into_iter().zip(report.comparison.instructions) {
+        .map(|(query, (before, after))| Pivot::of(query, [before, after], report.changes.sides, &names));
+    for (file, sum) in [&args.before, &args.after].into_iter().zip(report.changes.comparison.instructions) {
         if sum <= 0.0 {
             bail!("{}: nothing was seen running", file.display());
         }

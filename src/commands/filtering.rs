@@ -4,12 +4,11 @@ use std::fmt::Display;
 use std::path::PathBuf;
 
 use analyzer::Analysis;
-use analyzer::mix::{Dimension, Filter, Key, Mix, Query, Taxonomies, mix};
-use anyhow::bail;
+use analyzer::mix::{Dimension, Filter, Key, Mix, Taxonomies};
+use reports::only_of_code;
+use reports::taxonomies::with_files;
 
-use crate::commands::mix::unmatched;
 use crate::output;
-use crate::taxonomies::with_files;
 use crate::usage::wrong_usage;
 
 /// What is kept.
@@ -43,30 +42,18 @@ impl FilterArgs {
     /// The same for a report that does not tell processes, threads and phases apart.
     pub fn filters_of_code<A: clap::Args>(&self, name: &'static str, taxonomies: &Taxonomies) -> Vec<Filter> {
         let filters = self.filters::<A>(name, taxonomies);
-        let of_tasks = |filter: &&Filter| filter.key.dimension().is_some_and(Dimension::is_of_task);
-        if let Some(Filter { key, .. }) = filters.iter().find(of_tasks) {
-            let why = format!(
-                "--filter {key}: {name} adds up all processes, threads and phases; `hbbp mix` tells them apart"
-            );
-            wrong_usage::<A>(name, why);
-        }
+        only_of_code(name, &filters).unwrap_or_else(|why| wrong_usage::<A>(name, why));
         filters
     }
 }
 
-/// How many of the instructions of each block pass the filters ([`Mix::by_block`]). What there is to say of the filters is said.
+/// How many of the instructions of each block pass the filters. What there is to say of the filters is said.
 ///
 /// # Errors
 /// No instruction passes: why that may be.
 pub fn passing(analysis: &Analysis, filters: Vec<Filter>, threads: usize) -> anyhow::Result<Mix> {
-    let query = Query { rows: vec![Dimension::Module.into()], filters, blocks: true, threads, ..Query::default() };
-    let passing = mix(analysis, &query)?;
-    let unmatched: Vec<String> = passing.unmatched.iter().map(unmatched::sentence).collect();
-    if passing.by_block.is_empty() {
-        let why = [&["no instruction passes the filters".to_owned()], unmatched.as_slice()].concat().join("; ");
-        bail!("there is nothing to show: {why}");
-    }
-    passing.notes.iter().chain(&unmatched).for_each(output::say);
+    let (passing, said) = reports::passing(analysis, filters, threads)?;
+    said.iter().for_each(output::say);
     Ok(passing)
 }
 

@@ -76,7 +76,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             }
             Err(error) if args.keep_going => {
                 skipped += 1;
-                say!("left out: {}", crate::describe(&error));
+                say!("left out: {}", reports::sentence(&error));
             }
             Err(error) => return Err(error.context("nothing was written; --keep-going leaves out what cannot be read")),
         }

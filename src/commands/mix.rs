@@ -3,35 +3,27 @@
 mod csv;
 mod json;
 pub(super) mod keys;
-mod more_numbers;
-pub(super) mod nested;
-pub(super) mod numbers;
-pub(super) mod order;
 pub(super) mod query;
 pub(super) mod table;
-pub(super) mod unmatched;
 
-use std::collections::BTreeSet;
 use std::process::ExitCode;
 
+use analyzer::Origin;
 use analyzer::counting::Detail;
-use analyzer::flow::AnalysedFlow;
+use analyzer::mix::{Key, Mix, Query, mix};
 use analyzer::paths::PathQuery;
-use analyzer::{Analysis, Origin};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use reports::mix::nested::{Line, Node, for_each_line, nested};
+use reports::mix::numbers::Number;
+use reports::mix::order::Order;
+use reports::mix::{Asked, Shape, group_by, precision, said, without_code};
+use reports::{Head, Reader, Reads};
 
-use analyzer::mix::{Cell, Dimension, Key, Mix, NO_SOURCE, Operations, Query, Sum, UNREADABLE, mix};
-
-use crate::commands::annotate::streams_without_cycles;
-use crate::commands::nearest::nearest;
 use crate::commands::record::{SAMPLING, Wanted};
 use crate::commands::reporting::ReportArgs;
-use crate::input::{Input, Reader, Reads, WITHOUT_LINES, without_samples};
+use crate::input::Input;
 use crate::output;
-use crate::output::{Colours, Format, Head, Layout, Precision};
-use nested::{Line, Node, for_each_line, nested};
-use numbers::{Number, unread};
-use order::{Order, title_of};
-pub use query::group_by;
+use crate::output::{Colours, Format, Layout, print_head};
 use query::{PivotArgs, query, query_options, shaped};
 
 /// Print the instruction mix as a pivot table
@@ -47,7 +39,7 @@ pub struct Args {
     per: Vec<String>,
 
     /// Numbers of each row, in this order; with --columns, the first of them is in the columns
-    #[arg(long, value_name = "NUMBERS", value_delimiter = ',', value_enum, default_values_t = Number::DEFAULT)]
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',', value_parser = numbers(), default_values_t = Number::DEFAULT)]
     values: Vec<Number>,
 
     /// Sort by a number, by `name`, or by a column (its title)
@@ -101,18 +93,10 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 impl Args {
-    /// Whether such a number is to be shown, or to be sorted by.
-    fn asks(&self, wanted: fn(Number) -> bool) -> bool {
-        let sorts = if let Order::Number(number) = self.sort { wanted(number) } else { false };
-        sorts || self.values.iter().copied().any(wanted)
+    /// The form of the table.
+    pub(super) fn shape(&self) -> Shape<'_> {
+        Shape { per: &self.per, numbers: &self.values, sort: &self.sort, subtotals: self.subtotals }
     }
-}
-
-/// After how many keys there is a sum: of groups, and of rows.
-fn levels(args: &Args, keys: usize) -> Vec<usize> {
-    let groups = args.per.len();
-    let inner = if args.subtotals { groups + 1..keys } else { 0..0 };
-    (groups > 0).then_some(groups).into_iter().chain(inner).chain([keys]).collect()
 }
 
 fn print(args: &Args, query: &Query, input: &Input<'_>) -> anyhow::Result<()> {
@@ -122,44 +106,14 @@ fn print(args: &Args, query: &Query, input: &Input<'_>) -> anyhow::Result<()> {
         false => input.analyze_in_detail(group_by(query), detail)?,
     };
     let result = mix(&analysis, query)?;
-    let nothing = without_samples(&analysis);
-    let unmatched: Vec<String> = result.unmatched.iter().map(unmatched::sentence).collect();
-    nothing.iter().for_each(output::say);
-    if result.cells.is_empty() && nothing.is_none() {
-        let why = if !query.filters.is_empty() {
-            "no instruction passes the filters"
-        } else if analysis.origin == Origin::Recording {
-            "the samples say that they stand for nothing (their periods are 0)"
-        } else {
-            "no code of it ran, or none is known"
-        };
-        let weaker = &analysis.summary.degradations[..];
-        let more = if analysis.origin == Origin::Recording { &[] } else { weaker };
-        let why = [&[why.to_owned()], more, &unmatched].concat().join("; ");
-        anyhow::bail!("there is nothing to show: {why}");
-    }
-    if nothing.is_none() {
-        result.notes.iter().chain(&unmatched).for_each(output::say);
-        without_source(&query.rows, &result).iter().for_each(output::say);
-        lacks_branches(query, args.asks(Number::is_of_mispredictions), &analysis).iter().for_each(output::say);
-        if query.cycles {
-            lacks_cycles(&analysis).iter().for_each(output::say);
-        }
-        result.all.operations.iter().flat_map(|all| bounds(result.all.count, &all.sum)).for_each(output::say);
-    }
+    said(query, &args.shape(), &analysis, &result)?.iter().for_each(output::say);
     let head = args.report.head(&analysis, precision(&analysis, &result));
-    let of_code = [Dimension::Function, Dimension::Loop, Dimension::LoopDepth];
-    let is_of_code = |key: &Key| key.is_of_instruction() || of_code.iter().any(|dimension| key == dimension);
-    let row_keys_need_code = query.rows.iter().all(is_of_code);
-    if nothing.is_none() && row_keys_need_code && !analysis.has_readable_code() {
-        head.print(analysis.instructions(), &mut std::io::stderr().lock(), Layout::Text)?;
-        anyhow::bail!(
-            "the code of no module could be read, so there is no mix by {}: name the binaries with --binary \
-             [RECORDED=]FILE or --symfs DIR, or ask for --rows module",
-            query.rows.iter().map(Key::to_string).collect::<Vec<_>>().join(",")
-        );
+    if let Some(why) = without_code(query, &analysis) {
+        print_head(&head, analysis.instructions(), &mut std::io::stderr().lock(), Layout::Text)?;
+        anyhow::bail!(why);
     }
-    let levels = levels(args, query.rows.len());
+    args.sort.check(&result)?;
+    let levels = args.shape().levels(query.rows.len());
     let format = args.report.output.format;
     let report = Report {
         query,
@@ -173,7 +127,6 @@ fn print(args: &Args, query: &Query, input: &Input<'_>) -> anyhow::Result<()> {
         layout: args.report.output.layout(),
         colours: args.report.output.colours(),
     };
-    report.check_order(&args.sort)?;
     args.report.output.write(&titles(&query.rows), |out| match args.report.output.format {
         Format::Table | Format::Markdown => table::print(&report, out),
         Format::Csv | Format::Parquet => csv::print(&report, out),
@@ -181,91 +134,15 @@ fn print(args: &Args, query: &Query, input: &Input<'_>) -> anyhow::Result<()> {
     })
 }
 
+/// Numbers by their names.
+fn numbers() -> impl TypedValueParser<Value = Number> {
+    let named = |number: Number| PossibleValue::new(number.as_str()).aliases(number.other_name()).help(number.about());
+    PossibleValuesParser::new(Number::ALL.map(named)).try_map(|name| name.parse::<Number>())
+}
+
 /// Keys as they are written.
 pub(super) fn titles(keys: &[Key]) -> Vec<String> {
     keys.iter().map(Key::to_string).collect()
-}
-
-/// How right the largest rows are.
-pub(super) fn precision(analysis: &Analysis, mix: &Mix) -> Option<Precision> {
-    let rows = mix.cells.chunk_by(|a, b| a.row == b.row).map(|row| {
-        let sum = Sum::of(row);
-        (sum.count / mix.instructions, mix.uncertainty_of(&sum).share)
-    });
-    Precision::of(analysis, rows)
-}
-
-/// What to do where rows are of the source, and none is known.
-pub(super) fn without_source(rows: &[Key], mix: &Mix) -> Option<&'static str> {
-    let at = rows.iter().position(|key| key.is_of_source())?;
-    let has_none = |cell: &Cell| cell.row[at] == NO_SOURCE || cell.row[at] == UNREADABLE;
-    mix.cells.iter().all(has_none).then_some(WITHOUT_LINES)
-}
-
-/// What is said where the recording does not have all that is asked for.
-fn lacks_branches(query: &Query, asks_mispredictions: bool, analysis: &Analysis) -> Option<&'static str> {
-    if !query.calls && !query.taken {
-        return None;
-    }
-    let flow = analysis.flow.as_ref().map(AnalysedFlow::flow).filter(|flow| flow.branch_total() > 0.0);
-    let Some(flow) = flow else {
-        return Some("nothing is known of calls and taken branches: there are no branch stacks");
-    };
-    if analysis.origin == Origin::Exact {
-        return Some(
-            "exact counts do not say where returns and indirect branches went: they are not among those that were taken, \
-             nor among calls",
-        );
-    }
-    (asks_mispredictions && flow.mispredicted_total() == 0.0).then_some(
-        "nothing is known of mispredictions: no branch of the stacks is marked as one (those of bursts never are)",
-    )
-}
-
-/// What is said of cycles that no branch record tells.
-fn lacks_cycles(analysis: &Analysis) -> Option<String> {
-    let Some(paths) = analysis.paths.as_ref().filter(|paths| !paths.cycles.is_empty()) else {
-        let why = match analysis.origin {
-            Origin::Recording => {
-                "no branch record has them: only those of the hardware do, of Intel's CPUs from Skylake on"
-            }
-            Origin::Flow => "sums of recordings do not keep them, name a recording",
-            Origin::Exact => "exact counts do not tell them, name a recording",
-        };
-        return Some(format!("nothing is known of cycles: {why}"));
-    };
-    streams_without_cycles(paths).map(|streams| format!("left out: {streams}"))
-}
-
-/// What is said of operations and bytes of so many instructions: that masks and registers decide them, or that code was not read.
-pub(super) fn bounds(instructions: f64, all: &Operations) -> Vec<String> {
-    let mut said = Vec::new();
-    if all.masked_flops > 0.0 {
-        let part = output::share(all.masked_flops, all.flops);
-        said.push(format!(
-            "{part} of the floating-point operations have a mask, and what it leaves out is counted, too"
-        ));
-    }
-    if all.masked_bytes > 0.0 {
-        let part = output::share(all.masked_bytes, all.bytes());
-        said.push(format!(
-            "{part} of the bytes are of instructions with a mask, and what it leaves out is counted, too"
-        ));
-    }
-    if all.unknown_bytes > 0.0 {
-        let number = output::count(all.unknown_bytes);
-        said.push(format!(
-            "{number} executed instructions move as many bytes as registers say (`rep movsb`, `xsave`): these are not counted"
-        ));
-    }
-    let unread = unread(instructions, all);
-    if unread > 0.0 {
-        let part = output::share(unread, instructions);
-        said.push(format!(
-            "the code of {part} of the instructions was not read: their floating-point operations and bytes are not counted"
-        ));
-    }
-    said
 }
 
 /// What is printed.
@@ -300,8 +177,10 @@ impl<'a> Report<'a> {
         !self.query.columns.is_empty()
     }
 
-    fn asks(&self, number: Number) -> bool {
-        self.numbers.contains(&number)
+    /// What the numbers of rows are made from.
+    fn asked(&self) -> Asked<'_> {
+        let Report { query, mix, origin, per, numbers, .. } = *self;
+        Asked { query, mix, origin, per, numbers }
     }
 
     /// Whether it is known how many samples there were.
@@ -317,21 +196,5 @@ impl<'a> Report<'a> {
     /// The number that is in the columns.
     fn number_of_columns(&self) -> Number {
         self.numbers.iter().copied().find(|number| *number != Number::Error).unwrap_or(Number::Executions)
-    }
-
-    /// Refuses an order by a column that is not there.
-    fn check_order(&self, order: &Order) -> anyhow::Result<()> {
-        let Order::Column(title) = order else { return Ok(()) };
-        if self.mix.cells.is_empty() {
-            return Ok(());
-        }
-        let titles: BTreeSet<String> = self.mix.cells.iter().map(|cell| title_of(&cell.column)).collect();
-        if titles.contains(title) {
-            return Ok(());
-        }
-        let titles: Vec<String> = titles.into_iter().filter(|title| !title.is_empty()).collect();
-        let mean =
-            nearest(title, &titles).first().map_or(String::new(), |near| format!(": did you mean --sort '{near}'?"));
-        anyhow::bail!("--sort {title}: there is neither such a number nor such a column{mean}")
     }
 }

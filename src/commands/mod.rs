@@ -17,7 +17,6 @@ pub mod label;
 pub mod merge;
 pub mod mix;
 pub mod model;
-mod nearest;
 pub mod paths;
 pub mod pgo;
 pub mod record;

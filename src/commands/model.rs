@@ -6,8 +6,8 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use model::{Chooser, PublishedRule, SourcePair};
+use reports::models::{Found, PUBLISHED, for_pair, imported_file, named, read};
 
-use crate::models::{Found, PUBLISHED, for_pair, imported_file, named, read};
 use crate::output::{Align, Table, TextFormat, evidence, terminal_width, tree, write_to};
 
 /// Show, import and export models

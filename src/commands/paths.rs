@@ -11,8 +11,8 @@ use analyzer::mix::{Dimension, Filter};
 use analyzer::paths::{BranchPaths, Destination, Frequency, PathQuery};
 use analyzer::uncertainty::Interval;
 use anyhow::bail;
+use reports::nearest::did_you_mean;
 
-use crate::commands::nearest::did_you_mean;
 use crate::input::{Input, InputArgs, Reader, Reads, WITHOUT_CODE, without_samples};
 use crate::output;
 use crate::output::{Format, Head, HeadArgs, Layout, OutputArgs, Precision};

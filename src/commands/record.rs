@@ -31,9 +31,9 @@ use collector::{
     processes_named, raise_limits,
 };
 use perfdata::Recording;
+use reports::nearest::nearest;
 
 use crate::calibration;
-use crate::commands::nearest::nearest;
 pub use crate::commands::record::command_output::{CommandOutput, OpenedOutput};
 use crate::commands::record::precision::Goal;
 pub use crate::commands::record::precision::Wanted;
@@ -194,7 +194,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             match (truth, &outcome.summary.simulation) {
                 (Some(file), Some(done)) => {
                     if let Err(error) = file.write(done) {
-                        output::say(crate::describe(&error));
+                        output::say(reports::sentence(&error));
                         return Ok(ExitCode::from(code.max(1)));
                     }
                 }

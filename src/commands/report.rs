@@ -22,11 +22,12 @@ use analyzer::counting::Detail;
 use analyzer::mix::Taxonomies;
 use analyzer::uncertainty::Side::Sampled;
 use anyhow::bail;
+use reports::diff::Compared;
+use reports::taxonomies::with_files;
 
-use crate::commands::diff::Compared;
+use crate::commands::diff::Report as Changed;
 use crate::input::{Input, InputArgs, Reader, Reads, is_standard_input, title_of};
 use crate::output::write_to;
-use crate::taxonomies::with_files;
 use crate::usage::wrong_usage;
 use changes::Shown;
 use side::Side;
@@ -98,14 +99,15 @@ fn write(args: &Args, taxonomies: &Taxonomies, input: &Input<'_>) -> anyhow::Res
     let before = Side::of(args, input, title_before, Detail::Branches)?;
     let mut after = Side::of(args, &input_after, title_after, Detail::Calls)?;
     let contexts = after.take_contexts(args)?;
-    let mut compared = Compared::of([&before.analysis, &after.analysis], &args.input.analysis);
+    let with = (&args.input.analysis.search(), args.input.analysis.threads());
+    let mut compared = Compared::of([&before.analysis, &after.analysis], with);
     let composed = [before.composed(args, taxonomies)?, after.composed(args, taxonomies)?];
     for (rows, composed) in compared.sides.iter_mut().zip(&composed) {
         if let Sampled(rows) = rows {
             rows.add_values(&composed.attributes);
         }
     }
-    let report = compared.report(labels([&before.title, &after.title]));
+    let report = Changed::whole(compared.changes(labels([&before.title, &after.title])));
     let keys = composed.each_ref().map(|composed| composed.attributes.clone());
     let instructions = [&before, &after].map(|side| side.analysis.instructions());
     let shown = [0, 1].map(|side| Shown {

@@ -6,10 +6,10 @@ use std::process::ExitCode;
 
 use analyzer::mix::{Taxonomies, Taxonomy};
 use anyhow::anyhow;
+use reports::taxonomies::with_files;
 use serde_json::{Value, json};
 
 use crate::output::{Align, Table, TextFormat, printable, terminal_width, write_to};
-use crate::taxonomies::with_files;
 
 /// List, check and show taxonomies: named groups of instructions
 #[derive(clap::Args)]

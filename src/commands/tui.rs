@@ -25,8 +25,9 @@ use analyzer::annotate::SourceTexts;
 use analyzer::counting::Detail;
 use analyzer::mix::{Query, Taxonomies};
 use analyzer::{Analysis, Origin};
+use reports::diff::Compared;
 
-use crate::commands::diff::Compared;
+use crate::commands::diff::Report;
 use crate::commands::mix::keys;
 use crate::commands::mix::query::{PivotArgs, query};
 use crate::input::{Input, InputArgs, Reader, Reads, require_samples, title_of};
@@ -133,7 +134,7 @@ fn browse(
 
 /// What `hbbp diff` compares.
 fn difference(args: &Args, analyses: [&Analysis; 2], recorded: [&Recorded<'_>; 2]) -> Diff {
-    let compared = Compared::of(analyses, &args.input.analysis);
-    let report = compared.report(recorded.map(|recorded| recorded.title.clone()));
+    let compared = Compared::of(analyses, (&args.input.analysis.search(), args.input.analysis.threads()));
+    let report = Report::whole(compared.changes(recorded.map(|recorded| recorded.title.clone())));
     Diff::of(&report, recorded)
 }

@@ -12,13 +12,16 @@ use analyzer::mix;
 use analyzer::mix::Filter;
 use analyzer::uncertainty::Interval;
 use analyzer::vectorization::{Domain, Query, Vectorization, vectorization};
+use reports::lacks::without_samples;
+use reports::mix::{bounds, group_by, unmatched};
+use reports::{Reader, Reads};
 
 use crate::commands::filtering::FilterArgs;
-use crate::commands::mix::{bounds, group_by, keys, unmatched};
+use crate::commands::mix::keys;
 use crate::commands::reporting::ReportArgs;
-use crate::input::{Input, Reader, Reads, without_samples};
+use crate::input::Input;
 use crate::output;
-use crate::output::{Colours, Format, Head, Layout, Precision};
+use crate::output::{Colours, Format, Head, Layout, Precision, print_head};
 
 /// Say which part of the floating-point and vector work is scalar, and in which functions and loops
 ///
@@ -88,7 +91,7 @@ fn print(args: &Args, filters: Vec<Filter>, input: &Input<'_>) -> anyhow::Result
     }
     let head = args.report.head(&analysis, Precision::of(&analysis, shares(&result).into_iter()));
     if nothing.is_none() && !analysis.has_readable_code() {
-        head.print(analysis.instructions(), &mut std::io::stderr().lock(), Layout::Text)?;
+        print_head(&head, analysis.instructions(), &mut std::io::stderr().lock(), Layout::Text)?;
         anyhow::bail!(
             "the code of no module could be read, so nothing is known of its instructions: name the binaries with \
              --binary [RECORDED=]FILE or --symfs DIR"

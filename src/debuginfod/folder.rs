@@ -7,10 +7,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use reports::models::absolute;
 use tempfile::NamedTempFile;
 
 use super::settings::A_DAY;
-use crate::models::absolute;
 
 /// The folder. Files in it say how long things are kept.
 pub struct Folder(PathBuf);

@@ -72,7 +72,7 @@ impl Source {
                         Wanted::DebugFile => "debug information",
                         Wanted::Executable => "the file",
                     };
-                    let why = crate::describe(&why);
+                    let why = reports::sentence(&why);
                     output::say(format!("debuginfod server {server}: {what} of build {id}: {why}{again}"));
                     if is_of_server {
                         state.failed.insert(server.clone());

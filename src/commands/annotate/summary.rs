@@ -7,7 +7,7 @@ use analyzer::recording::base_name;
 use analyzer::uncertainty::Interval;
 
 use super::Report;
-use crate::output::{Align, MARKED, Role, Table, print_line, share, share_cells, with_digits};
+use crate::output::{Align, MARKED, Role, Table, print_head, print_line, share, share_cells, with_digits};
 
 /// Functions that take so many times as long as all code, with so much of the time, stand out.
 const SLOW: f64 = 2.0;
@@ -15,7 +15,7 @@ const WORTH_A_LINE: f64 = 0.01;
 
 /// Prints the table: what takes most of the time first, or what executes most where time is not known.
 pub fn print(report: &Report<'_>, top: usize, out: &mut dyn Write) -> anyhow::Result<()> {
-    report.head.print(report.of.instructions, out, report.layout)?;
+    print_head(report.head, report.of.instructions, out, report.layout)?;
     let mut ranked: Vec<&Ranked> = report.of.annotation.ranked.iter().collect();
     let has_time = ranked.iter().any(|of| of.time.is_some());
     let time = |of: &Ranked| of.time.map_or(0.0, |time| time.share);

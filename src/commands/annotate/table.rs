@@ -5,7 +5,7 @@ use std::io::Write;
 use analyzer::annotate::{AnnotatedFunction, Seen, SourceTexts};
 
 use super::{Report, code, heading};
-use crate::output::{Layout, MARKED, Role, in_markdown, print_line, printable, share};
+use crate::output::{Layout, MARKED, Role, in_markdown, print_head, print_line, printable, share};
 
 const NOT_SEEN: &str = "not seen: neither a sample nor a branch stack has it, so it ran seldom or never";
 const NOT_READABLE: &str = "not readable: no instructions could be decoded there";
@@ -13,7 +13,7 @@ const NOT_READABLE: &str = "not readable: no instructions could be decoded there
 /// Prints all functions.
 pub fn print(report: &Report<'_>, texts: &mut SourceTexts, out: &mut dyn Write) -> anyhow::Result<()> {
     let annotation = report.of.annotation;
-    report.head.print(report.of.instructions, out, report.layout)?;
+    print_head(report.head, report.of.instructions, out, report.layout)?;
     for (index, function) in annotation.functions.iter().enumerate() {
         if index > 0 {
             writeln!(out)?;

@@ -4,15 +4,16 @@ use std::io::Write;
 
 use analyzer::flow::Moved;
 use anyhow::Context;
+use reports::diff::Noise;
 
-use super::{Noise, Report};
+use super::{Report, pivot};
 
 /// Prints the whole comparison.
 pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     if let Some(pivot) = report.pivot {
-        return pivot.print_csv(report, out);
+        return pivot::print_csv(pivot, report, out);
     }
-    let comparison = report.comparison;
+    let comparison = report.changes.comparison;
     let mut csv = csv::Writer::from_writer(out);
     csv.write_record([
         "kind",
@@ -42,7 +43,7 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     for moved in comparison.functions.iter().take(report.top) {
         let name = moved.what.function.as_deref().unwrap_or_default();
         let [before, after, change] = numbers(moved);
-        let [error, within, finding] = errors(report.of_function(moved));
+        let [error, within, finding] = errors(report.changes.of_function(moved));
         let module = &moved.what.module;
         let joined = comparison.joined.get(&moved.what);
         let [names_before, names_after] =
@@ -55,7 +56,7 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
         let name = function.function.as_deref().unwrap_or_default();
         let [before, after, change] = numbers(moved);
         let start = moved.what.start.to_string();
-        let [error, within, finding] = errors(report.of_block(moved));
+        let [error, within, finding] = errors(report.changes.of_block(moved));
         let module = &function.module;
         let cells = ["block", name, module, &start, "", &before, &after, &change, "", &error, &within, &finding];
         csv.write_record(cells.into_iter().chain(["", ""]))?;
@@ -64,13 +65,13 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
         let [before, after, change] = numbers(moved);
         let line = moved.what.line.to_string();
         let function = &moved.what.function;
-        let [error, within, finding] = errors(report.of_line(moved));
+        let [error, within, finding] = errors(report.changes.of_line(moved));
         let cells = ["line", function, "", &line, "", &before, &after, &change, "", &error, &within, &finding];
         csv.write_record(cells.into_iter().chain(["", ""]))?;
     }
     for moved in &comparison.mix {
         let [before, after, change] = numbers(moved);
-        let [error, within, finding] = errors(report.of_kind(moved));
+        let [error, within, finding] = errors(report.changes.of_kind(moved));
         let (isa, packing) = (moved.what.isa, moved.what.packing);
         let cells = ["isa", isa, "", "", packing, &before, &after, &change, "", &error, &within, &finding];
         csv.write_record(cells.into_iter().chain(["", ""]))?;

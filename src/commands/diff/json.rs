@@ -3,19 +3,19 @@
 use std::io::Write;
 
 use analyzer::flow::Moved;
+use reports::diff::{Noise, Work};
 use serde_json::{Value, json};
 
 use super::limit::Kept;
-use super::work::Work;
-use super::{Noise, Report};
+use super::{Report, pivot};
 
 /// Prints the whole comparison.
 pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
-    let comparison = report.comparison;
+    let comparison = report.changes.comparison;
     let side = |side: usize| {
         json!({
-            "file": report.files[side],
-            "unit": if report.executions[side] { "executions" } else { "relative" },
+            "file": report.changes.files[side],
+            "unit": if report.changes.executions[side] { "executions" } else { "relative" },
             "instructions": comparison.instructions[side],
             "same_files": comparison.same_files[side],
             "unread": comparison.unread[side],
@@ -24,7 +24,7 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     };
     let functions = comparison.functions.iter().take(report.top).map(|of| {
         let what = json!({"module": of.what.module, "function": of.what.function});
-        let mut row = with_noise(moved(what, of), report.of_function(of));
+        let mut row = with_noise(moved(what, of), report.changes.of_function(of));
         row["names"] =
             json!(comparison.joined.get(&of.what).map(|[before, after]| json!({"before": before, "after": after})));
         row
@@ -33,15 +33,15 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
         let name = &of.what.function;
         let (start, end) = (of.what.start, of.what.end);
         let what = json!({"module": name.module, "function": name.function, "start": start, "end": end});
-        with_noise(moved(what, of), report.of_block(of))
+        with_noise(moved(what, of), report.changes.of_block(of))
     });
     let lines = comparison.lines.iter().take(report.top).map(|of| {
         let what = json!({"function": of.what.function, "line": of.what.line});
-        with_noise(moved(what, of), report.of_line(of))
+        with_noise(moved(what, of), report.changes.of_line(of))
     });
     let mix = comparison.mix.iter().map(|of| {
         let what = json!({"isa": of.what.isa, "packing": of.what.packing});
-        with_noise(moved(what, of), report.of_kind(of))
+        with_noise(moved(what, of), report.changes.of_kind(of))
     });
     let mut document = json!({
         "schema": "hbbp-diff/1",
@@ -61,7 +61,7 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
         "mix": mix.collect::<Vec<_>>(),
     });
     if let Some(pivot) = report.pivot {
-        document["rows"] = json!(pivot.rows(report.top));
+        document["rows"] = json!(pivot::rows(pivot, report.top));
     }
     serde_json::to_writer(&mut *out, &document)?;
     Ok(writeln!(out)?)
@@ -77,10 +77,10 @@ fn with_noise(mut what: Value, noise: Noise) -> Value {
 
 /// By which part the executed instructions changed, or why that is not known.
 fn work(report: &Report<'_>) -> Value {
-    let work = Work::of(report);
+    let work = Work::of(&report.changes);
     let (change, error) = work.change().unzip();
     let instructions = work.sides.map(|side| side.map(|counted| counted.instructions));
-    json!({"text": work.text(report), "change": change, "change_error": error, "executed": instructions})
+    json!({"text": work.text(&report.changes), "change": change, "change_error": error, "executed": instructions})
 }
 
 /// `what` with the shares of both sides.

@@ -7,11 +7,11 @@ use analyzer::flow::{FunctionName, Moved};
 use analyzer::mix::bare_names;
 use analyzer::uncertainty::change_error;
 use anyhow::{Context, bail};
+use reports::diff::Work;
+use reports::nearest::nearest;
 use serde_json::{Value, json};
 
 use super::Report;
-use super::work::Work;
-use crate::commands::nearest::nearest;
 use crate::output::{count, with_digits};
 
 /// What must not be.
@@ -87,14 +87,14 @@ impl Limit {
     pub fn look(&self, report: &Report<'_>) -> anyhow::Result<Kept> {
         let (change, error) = match &self.of {
             Quantity::Instructions(None) => {
-                let work = Work::of(report);
-                work.change().with_context(|| format!("--fail-if '{self}': {}", work.text(report)))?
+                let work = Work::of(&report.changes);
+                work.change().with_context(|| format!("--fail-if '{self}': {}", work.text(&report.changes)))?
             }
             Quantity::Instructions(Some(name)) => {
-                let work = Work::of(report);
+                let work = Work::of(&report.changes);
                 let (all, error_of_all) = work.change().with_context(|| {
                     let share = format!("share:{name}");
-                    format!("--fail-if '{self}': {}; '{share}' asks for its share", work.text(report))
+                    format!("--fail-if '{self}': {}; '{share}' asks for its share", work.text(&report.changes))
                 })?;
                 let (moved, error) = self.function(name, report)?;
                 let [before, after] = moved.shares;
@@ -117,7 +117,7 @@ impl Limit {
 
     /// The functions of a name together, and how uncertain the change of their share is.
     fn function(&self, name: &str, report: &Report<'_>) -> anyhow::Result<(Moved<()>, f64)> {
-        let functions = &report.comparison.functions;
+        let functions = &report.changes.comparison.functions;
         let is_meant = |function: &str| function == name || bare_names(function).iter().any(|bare| bare == name);
         let meant: Vec<&Moved<FunctionName>> =
             functions.iter().filter(|of| of.what.function.as_deref().is_some_and(is_meant)).collect();
@@ -127,9 +127,9 @@ impl Limit {
             let like = if like.is_empty() { String::new() } else { format!(": did you mean {}?", like.join(" or ")) };
             bail!("--fail-if '{self}': neither side has run a function {name}{like}");
         }
-        let rows: Vec<_> = meant.iter().map(|of| report.rows_of_function(&of.what)).collect();
+        let rows: Vec<_> = meant.iter().map(|of| report.changes.rows_of_function(&of.what)).collect();
         let names = [0, 1].map(|side| rows.iter().flat_map(|rows| rows[side].iter().cloned()).collect::<Vec<_>>());
-        let error = change_error(report.sides, [&names[0], &names[1]]).with_context(|| {
+        let error = change_error(report.changes.sides, [&names[0], &names[1]]).with_context(|| {
             format!("--fail-if '{self}': how uncertain the share of {name} is is not known; recordings and exact counts say so")
         })?;
         let shares = [0, 1].map(|side| meant.iter().map(|of| of.shares[side]).sum());

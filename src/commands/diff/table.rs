@@ -5,9 +5,9 @@ use std::io::Write;
 
 use analyzer::flow::{FunctionName, Moved};
 use analyzer::uncertainty::Side;
+use reports::diff::{Noise, Work};
 
-use super::work::Work;
-use super::{Noise, Report};
+use super::{Report, pivot};
 use crate::output::{Align, Role, Table, count, print_line, share};
 
 /// Prints the whole comparison.
@@ -17,12 +17,12 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     }
     writeln!(out)?;
     if let Some(pivot) = report.pivot {
-        return pivot.print(report, out);
+        return pivot::print(pivot, report, out);
     }
-    let comparison = report.comparison;
+    let comparison = report.changes.comparison;
     let mut functions = Table::new(function_columns()).in_colours(report.colours);
     for moved in comparison.functions.iter().take(report.top) {
-        let noise = report.of_function(moved);
+        let noise = report.changes.of_function(moved);
         functions.row_in(role(noise), function_cells(moved, noise));
     }
     functions.print(out, report.layout)?;
@@ -34,7 +34,7 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
             let name = &moved.what.function;
             let function = name.function.clone().unwrap_or_default();
             let cells = [moved.what.start.to_string(), function, name.module.clone()];
-            let noise = report.of_block(moved);
+            let noise = report.changes.of_block(moved);
             blocks.row_in(role(noise), shares(moved, noise).into_iter().chain(cells).collect());
         }
         blocks.print(out, report.layout)?;
@@ -45,7 +45,7 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
         let mut lines = columns(report, "line", &[("function", Align::Left)]);
         for moved in comparison.lines.iter().take(report.top) {
             let cells = [format!("{:+}", moved.what.line), moved.what.function.clone()];
-            let noise = report.of_line(moved);
+            let noise = report.changes.of_line(moved);
             lines.row_in(role(noise), shares(moved, noise).into_iter().chain(cells).collect());
         }
         lines.print(out, report.layout)?;
@@ -57,11 +57,12 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
 
 /// What is said of the comparison as a whole: titles and texts.
 pub fn head(report: &Report<'_>) -> Vec<(&'static str, String)> {
-    let comparison = report.comparison;
+    let comparison = report.changes.comparison;
     let mut lines = Vec::new();
     for (side, title) in ["before", "after"].into_iter().enumerate() {
-        let unit = if report.executions[side] { "instructions executed, summed over blocks" } else { "(relative)" };
-        let text = format!("{}: {} {unit}", report.files[side], count(comparison.instructions[side]));
+        let unit =
+            if report.changes.executions[side] { "instructions executed, summed over blocks" } else { "(relative)" };
+        let text = format!("{}: {} {unit}", report.changes.files[side], count(comparison.instructions[side]));
         lines.push((title, text));
     }
     lines.push(("overlap", overlaps(report)));
@@ -78,11 +79,11 @@ pub fn head(report: &Report<'_>) -> Vec<(&'static str, String)> {
     }
     if let Some(pivot) = report.pivot {
         lines.extend(pivot.changes().map(|changes| ("changes", changes)));
-        lines.push(("work", Work::of(report).text(report)));
+        lines.push(("work", Work::of(&report.changes).text(&report.changes)));
         return lines;
     }
-    let changes: Vec<Noise> = comparison.functions.iter().map(|moved| report.of_function(moved)).collect();
-    let is_exact = report.sides.iter().all(|side| matches!(side, Side::Exact));
+    let changes: Vec<Noise> = comparison.functions.iter().map(|moved| report.changes.of_function(moved)).collect();
+    let is_exact = report.changes.sides.iter().all(|side| matches!(side, Side::Exact));
     if !is_exact && changes.iter().any(|noise| noise.is_finding.is_some()) {
         let findings = changes.iter().filter(|noise| noise.is_finding == Some(true)).count();
         let all = changes.len();
@@ -92,13 +93,13 @@ pub fn head(report: &Report<'_>) -> Vec<(&'static str, String)> {
         };
         lines.push(("changes", format!("{what} (95 %); changes marked = are within their own ±")));
     }
-    lines.push(("work", Work::of(report).text(report)));
+    lines.push(("work", Work::of(&report.changes).text(&report.changes)));
     lines
 }
 
 /// How much both sides have in common, in words.
 pub fn overlaps(report: &Report<'_>) -> String {
-    let comparison = report.comparison;
+    let comparison = report.changes.comparison;
     let blocks = match comparison.block_overlap {
         Some(overlap) => format!("blocks {} of the files that are the same", percent(overlap)),
         None => "no file is the same on both sides".into(),
@@ -118,7 +119,7 @@ const SHOWN: f64 = 0.00005;
 /// By instruction set, all of it and by packing.
 fn mix(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     let mut sets: BTreeMap<&str, [f64; 2]> = BTreeMap::new();
-    for kind in &report.comparison.mix {
+    for kind in &report.changes.comparison.mix {
         let sums = sets.entry(kind.what.isa).or_default();
         sums[0] += kind.shares[0];
         sums[1] += kind.shares[1];
@@ -132,9 +133,9 @@ fn mix(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
                 .chain([isa.to_string(), String::new()])
                 .collect(),
         );
-        let of_set = report.comparison.mix.iter().filter(|kind| kind.what.isa == *isa);
+        let of_set = report.changes.comparison.mix.iter().filter(|kind| kind.what.isa == *isa);
         for kind in of_set.filter(|kind| is_shown(kind.shares)) {
-            let noise = report.of_kind(kind);
+            let noise = report.changes.of_kind(kind);
             let cells = shares(kind, noise).into_iter();
             table.row_in(role(noise), cells.chain([String::new(), kind.what.packing.to_string()]).collect());
         }

@@ -5,10 +5,10 @@ use std::io::Write;
 use analyzer::mix::{Key, Sum, Uncertainty};
 use analyzer::uncertainty::Interval;
 use anyhow::Context;
+use reports::mix::Numbered;
+use reports::mix::numbers::part;
 
 use super::Report;
-use super::more_numbers::Numbered;
-use super::numbers::part;
 
 /// Prints the largest rows.
 pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
@@ -18,7 +18,7 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     let mut titles: Vec<String> = keys.chain(numbers).map(str::to_owned).collect();
     let nothing = Sum::default();
     let more = Numbered { sum: &nothing, whole: &nothing, values: Some(&[]), row: Some(&nothing) };
-    titles.extend(report.more_numbers(&more).into_iter().map(|(name, _)| name));
+    titles.extend(report.asked().more_numbers(&more).into_iter().map(|(name, _)| name));
     csv.write_record(titles)?;
     let width = |interval: Interval| interval.half_width.map_or(String::new(), |width| width.to_string());
     let mut written = Ok(());
@@ -31,7 +31,7 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
             fields.extend([cell.count.to_string(), part(cell.count, report.mix.instructions).to_string()]);
             fields.extend([width(of_count), width(of_share), of_share.rests_on_little.to_string()]);
             let more = Numbered { sum: &sum, whole: line.whole, values: Some(&cell.row), row: Some(&row.sum) };
-            let more = report.more_numbers(&more).into_iter();
+            let more = report.asked().more_numbers(&more).into_iter();
             fields.extend(more.map(|(_, number)| number.map_or(String::new(), |number| number.to_string())));
             written = csv.write_record(fields);
         }

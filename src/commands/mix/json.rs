@@ -3,11 +3,11 @@
 use std::io::Write;
 
 use analyzer::mix::{Key, Sum};
+use reports::mix::Numbered;
+use reports::mix::numbers::part;
 use serde_json::{Map, Value, json};
 
 use super::Report;
-use super::more_numbers::Numbered;
-use super::numbers::part;
 
 /// Prints the largest rows.
 pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
@@ -68,6 +68,6 @@ fn numbers(report: &Report<'_>, of: &Numbered<'_>) -> Map<String, Value> {
         ("share_error".to_owned(), json!(uncertainty.share.half_width)),
         ("rests_on_little".to_owned(), json!(uncertainty.share.rests_on_little)),
     ]);
-    numbers.extend(report.more_numbers(of).into_iter().map(|(name, number)| (name, json!(number))));
+    numbers.extend(report.asked().more_numbers(of).into_iter().map(|(name, number)| (name, json!(number))));
     numbers
 }

@@ -4,15 +4,11 @@ use std::ffi::OsString;
 use std::fmt::Display;
 use std::path::PathBuf;
 
-use analyzer::counting::{GroupBy, TaskGroups};
-use analyzer::mix::{Dimension, Key, Query, Taxonomies};
-use clap::ValueEnum;
+use analyzer::mix::{Key, Query, Taxonomies};
+use reports::mix::key;
 
-use super::numbers::Number;
-use super::order::Order;
-use super::{Args, unmatched};
+use super::Args;
 use crate::commands::filtering::FilterArgs;
-use crate::commands::nearest::nearest;
 use crate::usage::wrong_usage;
 
 /// What a pivot is of.
@@ -50,64 +46,7 @@ pub fn query<A: clap::Args>(name: &'static str, args: &PivotArgs, taxonomies: &T
 
 /// A query with the groups that are asked for, and what its numbers and its order need. The process ends with what is wrong, if something is.
 pub fn shaped(args: &Args, query: Query, taxonomies: &Taxonomies) -> Query {
-    fn wrong(option: &str, why: impl Display) -> ! {
-        wrong_usage::<Args>("hbbp mix", format!("{option}: {why}"))
-    }
-    let of_group = |name: &String| key(name, taxonomies).unwrap_or_else(|why| wrong("--per", why));
-    let mut rows: Vec<Key> = args.per.iter().map(of_group).collect();
-    rows.extend(query.rows.iter().filter(|key| !rows.contains(key)).cloned().collect::<Vec<_>>());
-    let asks = |wanted: fn(Number) -> bool| args.asks(wanted);
-    let (calls, taken, operations) =
-        (asks(Number::is_per_call), asks(Number::is_of_branches), asks(Number::is_of_operations));
-    let query = Query { rows, calls, taken, operations, cycles: asks(Number::is_of_cycles), ..query };
-    if query.rows.len() == args.per.len() {
-        wrong("--per", "--rows names nothing else, so there is nothing in the groups");
-    }
-    if query.calls && !query.rows.contains(&Key::from(Dimension::Function)) {
-        let numbers = [
-            ("flops-per-call", asks(|number| number == Number::FlopsPerCall)),
-            ("bytes-per-call", asks(|number| number == Number::BytesPerCall)),
-        ];
-        let asked = numbers.iter().find(|(_, is_asked)| *is_asked).map_or("per-call", |(name, _)| name);
-        wrong(asked, "it needs `function` among the keys of --rows or --per");
-    }
-    if (query.calls || query.taken) && query.keys().filter_map(Key::dimension).any(Dimension::is_of_task) {
-        let what = "calls and branches are not told apart by processes, threads and phases: leave out such keys";
-        wrong("--values or --sort", what);
-    }
-    let elsewhere = query.columns.iter().chain(query.filters.iter().map(|filter| &filter.key));
-    if query.calls && elsewhere.into_iter().any(|key| *key == Dimension::Module) {
-        wrong("--values per-call", "calls are known by function and module: name `module` among the keys of --rows");
-    }
-    if args.subtotals && query.rows.len() < args.per.len() + 2 {
-        wrong("--subtotals", "sums are of all keys of --rows but the last, and there is one only");
-    }
-    if query.columns.is_empty()
-        && let Order::Column(name) = &args.sort
-    {
-        let numbers: Vec<String> = Number::value_variants()
-            .iter()
-            .filter_map(|number| Some(number.to_possible_value()?.get_name().to_owned()))
-            .chain(["name".to_owned()])
-            .collect();
-        let mean = nearest(name, &numbers).first().map_or(String::new(), |near| format!(": did you mean {near}?"));
-        wrong("--sort", format!("there is no number {name:?}, and there are no columns{mean}"));
-    }
-    if query.columns.is_empty() && asks(|number| number == Number::RowShare) {
-        wrong("row-share", "it is the share that a column has of its row, and there is no --columns");
-    }
-    query
-}
-
-/// The key of a name.
-///
-/// # Errors
-/// Why there is none, in words.
-pub fn key(name: &str, taxonomies: &Taxonomies) -> Result<Key, String> {
-    Key::named(name, taxonomies).map_err(|error| match unmatched::near_key(name, taxonomies) {
-        Some(near) => format!("there is no key {name:?}: did you mean {near}?"),
-        None => error.to_string(),
-    })
+    args.shape().shape(query, taxonomies).unwrap_or_else(|why| wrong_usage::<Args>("hbbp mix", why))
 }
 
 /// The options that ask for the same rows and columns.
@@ -120,17 +59,6 @@ pub fn query_options(query: &Query, taxonomies: &[PathBuf]) -> Vec<OsString> {
     options.extend(query.filters.iter().flat_map(|filter| ["--filter".to_owned(), filter.to_string()]));
     let taxonomies = taxonomies.iter().flat_map(|file| ["--taxonomy".into(), file.into()]);
     options.into_iter().map(OsString::from).chain(taxonomies).collect()
-}
-
-/// What must be told apart when the samples are counted.
-pub fn group_by(query: &Query) -> GroupBy {
-    query.keys().filter_map(Key::dimension).fold(GroupBy::default(), |by, key| match key {
-        Dimension::Thread => GroupBy { tasks: TaskGroups::Thread, ..by },
-        Dimension::Process | Dimension::Comm => GroupBy { tasks: by.tasks.max(TaskGroups::Process), ..by },
-        Dimension::Phase => GroupBy { phases: true, ..by },
-        Dimension::Cgroup => GroupBy { cgroups: true, ..by },
-        _ => by,
-    })
 }
 
 #[cfg(test)]

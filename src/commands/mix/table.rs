@@ -4,16 +4,16 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
 
 use analyzer::mix::{Cell, Sum};
+use reports::mix::nested::{Line, Node};
+use reports::mix::numbers::{Number, bound, bound_of_cycles, part, per_call, ratio, uncertain_ratio};
+use reports::mix::order::title_of;
 
 use super::Report;
-use super::nested::{Line, Node};
-use super::numbers::{Number, bound, bound_of_cycles, part, per_call, ratio, uncertain_ratio};
-use super::order::title_of;
-use crate::output::{Align, MARKED, Role, Table, Unit, count, rounded, share, share_cells};
+use crate::output::{Align, MARKED, Role, Table, Unit, count, print_head, rounded, share, share_cells};
 
 /// Prints the mix under its head.
 pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
-    report.head.print(report.mix.instructions, out, report.layout)?;
+    print_head(report.head, report.mix.instructions, out, report.layout)?;
     let columns = Columns::of(report);
     let mut table = Table::new(columns.titles()).in_colours(report.colours).with_bars_after(columns.bars_after());
     let (mut left_out, mut marked) = (None, false);

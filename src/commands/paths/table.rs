@@ -6,11 +6,11 @@ use analyzer::annotate::Place;
 use analyzer::paths::{BranchFacts, FoundHistory, FoundPath, Frequency, History, HotPaths};
 
 use super::Report;
-use crate::output::{Align, MARKED, Table, count, print_line, rounded, share, share_cells};
+use crate::output::{Align, MARKED, Table, count, print_head, print_line, rounded, share, share_cells};
 
 /// Prints the head and the first paths.
 pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
-    report.head.print(report.instructions, out, report.layout)?;
+    print_head(report.head, report.instructions, out, report.layout)?;
     if report.head.verbose {
         print_line("branches", &facts(&report.paths.facts), out, report.layout)?;
     }

@@ -5,12 +5,13 @@ use std::collections::{BTreeSet, HashMap};
 use analyzer::flow::Moved;
 use analyzer::mix::{Attribute, UNREADABLE};
 use analyzer::uncertainty::Side as UncertaintySide;
+use reports::diff::{Noise, modules};
 use serde::Serialize;
 
 use super::composed::Functions;
 use super::short::Short;
+use crate::commands::diff::Report;
 use crate::commands::diff::table::head;
-use crate::commands::diff::{Noise, Report, modules};
 
 /// All that a page says of the changes. Shares are of all instructions of a side, 0 to 1.
 #[derive(Serialize)]
@@ -71,15 +72,15 @@ impl Changes {
     pub fn of(report: &Report<'_>, sides: [Shown<'_>; 2], functions: [(&Functions, &[&str]); 2]) -> Self {
         let left_out = sides
             .iter()
-            .zip(&report.files)
+            .zip(&report.changes.files)
             .filter_map(|(side, file)| side.left_out.map(|left_out| ("degraded", format!("{file}: {left_out}"))));
         let keys = sides[1].attributes.iter().filter_map(|after| {
             let before = sides[0].attributes.iter().find(|before| before.key == after.key)?;
             Some(key(report, sides.map(|side| side.instructions), [before, after]))
         });
         Changes {
-            files: report.files.clone(),
-            is_exact: report.sides.iter().all(|side| matches!(side, UncertaintySide::Exact)),
+            files: report.changes.files.clone(),
+            is_exact: report.changes.sides.iter().all(|side| matches!(side, UncertaintySide::Exact)),
             lines: head(report).into_iter().chain(left_out).collect(),
             functions: changed_functions(report, functions),
             keys: keys.collect(),
@@ -97,14 +98,14 @@ fn changed_functions(report: &Report<'_>, functions: [(&Functions, &[&str]); 2])
         known
     });
     let mut changed = ChangedFunctions::default();
-    for (index, moved) in report.comparison.functions.iter().enumerate() {
+    for (index, moved) in report.changes.comparison.functions.iter().enumerate() {
         let modules = modules(&moved.what.module);
         let [before, after] = [0, 1].map(|side| {
-            let names = report.names_of_function(&moved.what, side).into_iter();
+            let names = report.changes.names_of_function(&moved.what, side).into_iter();
             let names = names.map(|name| name.unwrap_or(UNREADABLE.to_owned()));
             names.filter_map(|name| known[side].get(&(modules[side].clone(), name)).copied()).min()
         });
-        let Noise { error, is_within, is_finding } = report.of_function(moved);
+        let Noise { error, is_within, is_finding } = report.changes.of_function(moved);
         changed.name.push(moved.what.function.clone().unwrap_or(UNREADABLE.to_owned()));
         changed.module.push(moved.what.module.clone());
         changed.before.push(Short(moved.shares[0]));
@@ -137,7 +138,7 @@ fn key(report: &Report<'_>, instructions: [f64; 2], sides: [&Attribute; 2]) -> C
     };
     for (index, value) in values.iter().enumerate() {
         let moved = Moved { what: *value, shares: [0, 1].map(|side| share(side, value)) };
-        let Noise { error, is_within, is_finding } = report.of_value(name, &moved, values.len());
+        let Noise { error, is_within, is_finding } = report.changes.of_value(name, &moved, values.len());
         changed.change_errors.push(error.map(Short));
         changed.within.extend((is_within == Some(true)).then_some(index));
         changed.findings.extend((is_finding == Some(true)).then_some(index));

@@ -1,10 +1,10 @@
 //! What modules and functions are called where two recordings are compared: alike on both sides, as `hbbp diff` names them.
 
+use reports::diff::Names as ComparedNames;
 use serde::Serialize;
 
 use super::composed::Functions;
 use crate::commands::diff::Report;
-use crate::commands::diff::names::Names as ComparedNames;
 
 /// The names of a side that differ from its own.
 #[derive(Serialize)]
@@ -18,7 +18,7 @@ pub struct Names {
 impl Names {
     /// Of a side (0 is before) whose modules have these paths.
     pub fn of(report: &Report<'_>, side: usize, functions: &Functions, paths: &[&str]) -> Self {
-        let compared = ComparedNames::of(report.comparison);
+        let compared = ComparedNames::of(report.changes.comparison);
         let functions = functions.names(paths).enumerate().filter_map(|(index, (path, name))| {
             let joined = compared.function(side, Some(path), name);
             (joined != name).then(|| (index, joined.to_owned()))

@@ -5,10 +5,11 @@ use std::collections::HashMap;
 use analyzer::Analysis;
 use analyzer::address::Svma;
 use analyzer::mix::{Dimension, UNREADABLE};
+use reports::blocks::{Row as Block, all_rows};
 
 use super::sheet::{By, Link, Row, Sheet};
 use crate::commands::annotate::code::heat_of_share;
-use crate::commands::blocks::{Columns, all_rows};
+use crate::commands::blocks::Columns;
 use crate::output::Precision;
 
 /// The blocks of a recording, those with the most executed instructions first, and how right the largest are, in words. `functions` are the places of
@@ -24,7 +25,7 @@ pub fn sheet(
     let columns = Columns::of(analysis, &blocks);
     let share = |executed: f64| if instructions > 0.0 { executed / instructions } else { 0.0 };
     let precision = Precision::of(analysis, blocks.iter().map(|row| (share(row.executed()), row.share)));
-    let row = |row: &crate::commands::blocks::Row<'_>| {
+    let row = |row: &Block<'_>| {
         let (executed, block) = (row.executed(), row.block);
         let symbol = row.module.function_symbol(block.index);
         let function = symbol.and_then(|symbol| functions.get(&(row.module_index, symbol)));

@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, HashMap};
 
 use analyzer::flow::{FunctionName, Moved};
 use analyzer::mix::{Dimension, UNREADABLE};
+use reports::diff::modules;
 
 use super::recorded::Recorded;
 use super::sheet::{By, Link, Row, Sheet};
+use crate::commands::diff::Report;
 use crate::commands::diff::table::{function_cells, function_columns, head, overlaps, role};
-use crate::commands::diff::{Report, modules};
 
 /// The functions of both, the largest change first.
 pub struct Diff {
@@ -28,16 +29,17 @@ impl Diff {
         let functions_of = |name: &FunctionName| {
             let modules = modules(&name.module);
             [0, 1].map(|side| {
-                let names = report.names_of_function(name, side).into_iter().flatten();
+                let names = report.changes.names_of_function(name, side).into_iter().flatten();
                 let of_name = |name: String| places[side].get(&(&*modules[side], &*name)).cloned().unwrap_or_default();
                 let mut functions: Vec<usize> = names.flat_map(of_name).collect();
                 functions.sort_unstable();
                 functions
             })
         };
-        let functions: Vec<_> = report.comparison.functions.iter().map(|moved| functions_of(&moved.what)).collect();
+        let functions: Vec<_> =
+            report.changes.comparison.functions.iter().map(|moved| functions_of(&moved.what)).collect();
         let row = |(moved, functions): (&Moved<FunctionName>, &[Vec<usize>; 2])| {
-            let noise = report.of_function(moved);
+            let noise = report.changes.of_function(moved);
             let [before, after] = moved.shares;
             let numbers = vec![moved.change().abs(), moved.change(), before, after];
             // The code as it is now, if there is any.
@@ -50,7 +52,7 @@ impl Diff {
             let keys = vec![function, path.unwrap_or(&moved.what.module).to_owned()];
             Row { heat: role(noise), link, keys, ..Row::new(function_cells(moved, noise), numbers) }
         };
-        let rows = report.comparison.functions.iter().zip(&functions).map(row).collect();
+        let rows = report.changes.comparison.functions.iter().zip(&functions).map(row).collect();
         let columns = function_columns();
         let column = |wanted: &str| columns.iter().position(|(title, _)| title == wanted).unwrap_or(0);
         let (function, module) = (column("function"), column("module"));

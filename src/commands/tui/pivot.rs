@@ -5,17 +5,17 @@ use std::collections::HashMap;
 use analyzer::Analysis;
 use analyzer::annotate::Ranked;
 use analyzer::mix::{Dimension, Key, Mix, Query, Taxonomies};
+use reports::mix::key;
+use reports::mix::nested::nested;
+use reports::mix::numbers::Number;
+use reports::mix::order::Order;
+use reports::mix::unmatched;
 
 use super::narrowed::{filters, only};
 use super::sheet::{By, Link, Row, Sheet};
 use crate::commands::annotate::code::heat_of_share;
 use crate::commands::mix;
-use crate::commands::mix::nested::nested;
-use crate::commands::mix::numbers::Number;
-use crate::commands::mix::order::Order;
-use crate::commands::mix::query::key;
 use crate::commands::mix::table::Columns;
-use crate::commands::mix::unmatched;
 use crate::output::{Colours, Head, Layout, printable};
 
 /// A mix, and what was asked for.
@@ -107,9 +107,9 @@ impl Pivot {
 
     /// The mix of the query was computed. Returns what there is to say of it.
     pub fn answer(&mut self, analysis: &Analysis, mix: Mix) -> Option<String> {
-        self.errors = mix::precision(analysis, &mix).map(|precision| precision.text);
+        self.errors = reports::mix::precision(analysis, &mix).map(|precision| precision.text);
         let said = mix.unmatched.iter().map(unmatched::sentence);
-        let without_source = mix::without_source(&self.query.rows, &mix).map(str::to_owned);
+        let without_source = reports::mix::without_source(&self.query.rows, &mix).map(str::to_owned);
         let said: Vec<String> = said.chain(without_source).chain(mix.notes.iter().cloned()).collect();
         self.mix = Some(mix);
         (!said.is_empty()).then(|| said.join("; "))

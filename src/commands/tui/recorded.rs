@@ -7,12 +7,12 @@ use analyzer::address::Svma;
 use analyzer::annotate::{Ranked, Ranking, SourceTexts};
 use analyzer::counting::GroupBy;
 use analyzer::mix::{Query, mix};
+use reports::mix::group_by;
 
 use super::code::Code;
 use super::pivot::Pivot;
 use super::sheet::Sheet;
 use super::{blocks, functions};
-use crate::commands::mix::query::group_by;
 use crate::output::{Head, Precision};
 
 /// How to analyse the recording once more, with executions told apart in another way.

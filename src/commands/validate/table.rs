@@ -9,7 +9,7 @@ use analyzer::validation::{
 
 use super::verdict::sentence;
 use super::{NO_WEIGHT, Report};
-use crate::output::{Align, Table, count, print_line, share};
+use crate::output::{Align, Table, count, print_head, print_line, share};
 
 /// What is left out is named one by one down to this share.
 const NAMED: f64 = 0.0005;
@@ -38,7 +38,7 @@ fn percent(value: f64) -> String {
 
 fn head(report: &Report<'_>, out: &mut dyn Write) -> std::io::Result<()> {
     let (truth, validation, layout) = (report.truth, report.validation, report.layout);
-    report.head.print(report.analysis.instructions(), out, layout)?;
+    print_head(report.head, report.analysis.instructions(), out, layout)?;
     let processes = if truth.processes == 1 { "process" } else { "processes" };
     let counted = count(truth.counted as f64);
     let what = if truth.command.is_empty() { String::new() } else { format!("; {}", truth.command) };

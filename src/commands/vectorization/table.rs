@@ -4,11 +4,11 @@ use std::io::Write;
 
 use analyzer::uncertainty::Interval;
 use analyzer::vectorization::{Domain, Form, Work};
+use reports::mix::numbers::{Number, bound, uncertain_ratio};
 
 use super::Report;
 use super::answer::{WIDTHS, answer, percent};
-use crate::commands::mix::numbers::{Number, bound, uncertain_ratio};
-use crate::output::{Align, MARKED, Role, Table, print_line, share, share_cells};
+use crate::output::{Align, MARKED, Role, Table, print_head, print_line, share, share_cells};
 
 /// Details go before names are cut to less.
 const READABLE_NAME: usize = 20;
@@ -28,7 +28,7 @@ struct Column<'a> {
 pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     let of = report.vectorization;
     print_line("answer", &answer(of, report.by_loop), out, report.layout)?;
-    report.head.print(of.all.instructions, out, report.layout)?;
+    print_head(report.head, of.all.instructions, out, report.layout)?;
     let columns = columns(report);
     let mut titles = vec![(if report.by_loop { "loop" } else { "function" }.to_owned(), Align::Left)];
     titles.extend(columns.iter().map(|column| (column.title.clone(), Align::Right)));

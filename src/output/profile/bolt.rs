@@ -23,7 +23,7 @@ use analyzer::bolt::{BoltEdge, BoltFunctions, bolt_edges};
 use analyzer::flow::{Flow, whole};
 
 use super::Profiled;
-use super::profiled::without_place;
+use super::without_place;
 use crate::output::printable;
 
 /// Writes the profile. Returns what is in no function of BOLT's, and how much was inferred, in sentences.

@@ -17,7 +17,7 @@ use analyzer::address::Svma;
 use analyzer::flow::{BranchCount, RangeCount, whole};
 
 use super::Profiled;
-use super::profiled::without_place;
+use super::without_place;
 
 /// Writes the profile. Branches to and from other modules are left out, as that tool does. Returns what else is, in sentences.
 pub fn llvm_profgen(profiled: &Profiled<'_>, out: &mut dyn Write) -> io::Result<Vec<String>> {

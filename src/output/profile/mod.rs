@@ -27,6 +27,7 @@ pub use llvm_text::llvm_text;
 pub use otlp::{Recorded, otlp};
 pub use perf_script::{NotWritten, perf_script};
 pub use pprof::pprof;
-pub use profiled::{Profiled, left_out, sampled_only, without_place};
+pub use profiled::Profiled;
 pub use propeller::{cc_profile, ld_profile};
+pub use reports::left_out::{left_out, sampled_only, without_place};
 pub use sde_mix::sde_mix;

@@ -1,14 +1,16 @@
 //! In which order rows are printed.
 
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::str::FromStr;
 
 use analyzer::mix::{Mix, Query, Sum};
-use clap::ValueEnum;
+use anyhow::bail;
 
 use super::nested::Node;
 use super::numbers::{Number, per_call};
+use crate::nearest::nearest;
 
 /// What rows are sorted by.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +31,7 @@ impl FromStr for Order {
             "name" => Order::Name,
             column => Order::Column(column.to_owned()),
         };
-        Ok(Number::from_str(text, true).map_or_else(|_| order(), Order::Number))
+        Ok(text.parse().map_or_else(|_| order(), Order::Number))
     }
 }
 
@@ -65,6 +67,25 @@ impl Order {
                 .then_with(|| one.values.cmp(other.values))
         });
         nodes.extend(keyed.into_iter().map(|(_, node)| node));
+    }
+
+    /// Refuses an order by a column that is not there.
+    ///
+    /// # Errors
+    /// It is one.
+    pub fn check(&self, mix: &Mix) -> anyhow::Result<()> {
+        let Order::Column(title) = self else { return Ok(()) };
+        if mix.cells.is_empty() {
+            return Ok(());
+        }
+        let titles: BTreeSet<String> = mix.cells.iter().map(|cell| title_of(&cell.column)).collect();
+        if titles.contains(title) {
+            return Ok(());
+        }
+        let titles: Vec<String> = titles.into_iter().filter(|title| !title.is_empty()).collect();
+        let mean =
+            nearest(title, &titles).first().map_or(String::new(), |near| format!(": did you mean --sort '{near}'?"));
+        bail!("--sort {title}: there is neither such a number nor such a column{mean}")
     }
 }
 

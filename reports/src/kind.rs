@@ -7,12 +7,11 @@ use std::path::Path;
 use analyzer::truth::{Callgrind, MixFile};
 use anyhow::bail;
 use archive::is_archive;
-use collector::find_program;
 use otlp::{begins_like_otlp, is_otlp};
 use serde::Deserialize;
 
 /// As what zstd packed begins.
-pub(super) const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+pub const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// A command that reads files.
 #[derive(Clone, Copy, Debug)]
@@ -216,6 +215,9 @@ impl Kind {
 
 impl Reader {
     /// Fails with what kind of file it is, where that can be told: one that this command does not read.
+    ///
+    /// # Errors
+    /// It is one.
     pub fn refuse(&self, file: &Path) -> anyhow::Result<()> {
         match Kind::of(file).sentence(file, self) {
             Some(sentence) => bail!(sentence),
@@ -224,6 +226,9 @@ impl Reader {
     }
 
     /// The same of what standard input had, which is in this file for a moment.
+    ///
+    /// # Errors
+    /// It is one.
     pub fn refuse_standard_input(&self, kept: &Path) -> anyhow::Result<()> {
         let kind = Kind::of(kept);
         match kind.words().filter(|_| !self.reads.has(&kind)) {
@@ -231,26 +236,7 @@ impl Reader {
             None => Ok(()),
         }
     }
-
-    /// What to do about a file that cannot be opened, to be put after its name; empty if nothing comes to mind.
-    pub fn hint(&self, file: &Path) -> String {
-        if file.exists() {
-            return String::new();
-        }
-        let is_name = file.components().count() == 1;
-        let name = self.name;
-        if file == Path::new(DEFAULT_RECORDING) {
-            format!(" (make one with `hbbp record -- COMMAND`, or name another: `{name} FILE`)")
-        } else if self.records && is_name && find_program(&file.as_os_str().to_owned()).is_ok() {
-            format!(" (to record the program of that name: `{name} -- {}`)", file.display())
-        } else {
-            String::new()
-        }
-    }
 }
-
-/// The recording that is read where none is named.
-pub const DEFAULT_RECORDING: &str = "hbbp.data";
 
 /// Whether a file that begins so is a document of ours.
 pub fn is_document(begin: &[u8]) -> bool {

@@ -4,7 +4,7 @@ use analyzer::uncertainty::Interval;
 use analyzer::{Analysis, Origin};
 use serde::Serialize;
 
-use crate::output::{count, with_digits};
+use crate::number::{count, with_digits};
 
 /// How right the largest rows of a report are, and what would make them better.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -1,8 +1,8 @@
 //! The numbers of CSV and JSON that are there if they are asked for.
 
-use analyzer::mix::Sum;
+use analyzer::Origin;
+use analyzer::mix::{Mix, Query, Sum};
 
-use super::Report;
 use super::numbers::{Number, part, per_call, unread};
 
 /// What a number is of.
@@ -17,7 +17,27 @@ pub struct Numbered<'r> {
     pub row: Option<&'r Sum>,
 }
 
-impl Report<'_> {
+/// What the rows of a mix are to say.
+#[derive(Clone, Copy)]
+pub struct Asked<'a> {
+    /// What the mix is of.
+    pub query: &'a Query,
+    /// The mix.
+    pub mix: &'a Mix,
+    /// What it was made of.
+    pub origin: Origin,
+    /// How many keys make the groups that shares are of.
+    pub per: usize,
+    /// The numbers of each row.
+    pub numbers: &'a [Number],
+}
+
+impl Asked<'_> {
+    /// Whether a number is asked for.
+    pub fn asks(&self, number: Number) -> bool {
+        self.numbers.contains(&number)
+    }
+
     /// Names and values, always the same names in the same order for the same kind of thing; `None` where a number is not known. A number that is
     /// called as a key of the rows is (`flops` may be both) has `executed_` before its name.
     pub fn more_numbers(&self, of: &Numbered<'_>) -> Vec<(String, Option<f64>)> {
@@ -39,7 +59,7 @@ impl Report<'_> {
             numbers.push(("per_call", calls(Number::PerCall)));
         }
         if self.asks(Number::Samples) {
-            numbers.push(("samples", self.knows_samples().then_some(sum.samples)));
+            numbers.push(("samples", (self.origin == Origin::Recording).then_some(sum.samples)));
         }
         if let Some(row) = of.row.filter(|_| self.asks(Number::RowShare)) {
             numbers.push(("row_share", Some(part(sum.count, row.count))));

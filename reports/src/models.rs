@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use analyzer::recording::Sources;
 use anyhow::{Context, bail};
 use model::{Model, PublishedRule, Rule, Rules, SourcePair, embedded};
 
@@ -29,7 +30,25 @@ pub struct Chosen {
     pub made_of: Vec<String>,
 }
 
+impl Chosen {
+    /// Refuses a model that was asked for by a name, for a recording of other sources.
+    ///
+    /// # Errors
+    /// It is of others.
+    pub fn check(&self, name: &str, sources: &Sources) -> anyhow::Result<()> {
+        let Some(made_for) = self.pair.filter(|made_for| sources.pair() != Some(*made_for)) else { return Ok(()) };
+        let sources = match sources.pair() {
+            Some(pair) => format!("has {pair} sources"),
+            None => "has no pair of sources to choose from".into(),
+        };
+        bail!("{name} is a model for {made_for} sources, and the recording {sources}: leave out --model")
+    }
+}
+
 /// The rules for an analysis with `--model NAME`, or without.
+///
+/// # Errors
+/// There is no such model, or its file is none.
 pub fn rules(name: Option<&str>) -> anyhow::Result<Chosen> {
     let mut rules = Rules::default();
     match name {
@@ -59,6 +78,9 @@ pub fn rules(name: Option<&str>) -> anyhow::Result<Chosen> {
 }
 
 /// The model that is used for sources of this kind, if there is one: the imported one before the embedded one.
+///
+/// # Errors
+/// The imported file is no model for them.
 pub fn for_pair(pair: SourcePair) -> anyhow::Result<Option<Found>> {
     let imported = imported_file(pair).filter(|file| file.exists());
     let Some(file) = imported else {
@@ -72,6 +94,9 @@ pub fn for_pair(pair: SourcePair) -> anyhow::Result<Option<Found>> {
 }
 
 /// A model by the kind of its sources, or by its file.
+///
+/// # Errors
+/// There is none, or the file is none.
 pub fn named(name: &str) -> anyhow::Result<Found> {
     match name.parse::<SourcePair>() {
         Ok(pair) => for_pair(pair)?.with_context(|| {
@@ -83,6 +108,9 @@ pub fn named(name: &str) -> anyhow::Result<Found> {
 }
 
 /// Reads and checks a model's file.
+///
+/// # Errors
+/// It cannot be read, or is no model.
 pub fn read(file: &Path) -> anyhow::Result<Found> {
     let json = std::fs::read(file).with_context(|| {
         let known = SourcePair::ALL.map(SourcePair::as_str).join(", ");

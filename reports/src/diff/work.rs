@@ -2,8 +2,8 @@
 
 use analyzer::uncertainty::{Counted, Side};
 
-use super::Report;
-use crate::output::{count, share, with_digits};
+use super::Changes;
+use crate::number::{count, share, with_digits};
 
 /// How many instructions both sides executed.
 pub struct Work {
@@ -13,10 +13,10 @@ pub struct Work {
 
 impl Work {
     /// Of a comparison.
-    pub fn of(report: &Report<'_>) -> Self {
-        let sums = report.comparison.instructions;
+    pub fn of(changes: &Changes<'_>) -> Self {
+        let sums = changes.comparison.instructions;
         // What flows say of their unit is said of all their numbers.
-        let counted = |side: usize| report.sides[side].counted(sums[side]).filter(|_| report.executions[side]);
+        let counted = |side: usize| changes.sides[side].counted(sums[side]).filter(|_| changes.executions[side]);
         Work { sides: [counted(0), counted(1)] }
     }
 
@@ -32,9 +32,9 @@ impl Work {
     }
 
     /// What there is to say of it, in a sentence.
-    pub fn text(&self, report: &Report<'_>) -> String {
+    pub fn text(&self, changes: &Changes<'_>) -> String {
         let Some((change, error)) = self.change() else {
-            let unknown = self.sides.iter().zip(&report.files).filter(|(side, _)| side.is_none());
+            let unknown = self.sides.iter().zip(&changes.files).filter(|(side, _)| side.is_none());
             let files: Vec<&str> = unknown.map(|(_, file)| file.as_str()).collect();
             return format!(
                 "whether it took fewer instructions is not known: {} {} not say how many were executed; `hbbp truth` and \
@@ -43,7 +43,7 @@ impl Work {
                 if files.len() == 1 { "does" } else { "do" }
             );
         };
-        let numbers = self.numbers(report);
+        let numbers = self.numbers(changes);
         if change.abs() <= error {
             let width = with_digits(100.0 * error, 2);
             return match error {
@@ -59,8 +59,8 @@ impl Work {
     }
 
     /// The numbers, and who counted them.
-    fn numbers(&self, report: &Report<'_>) -> String {
-        let sides = self.sides.iter().zip(report.sides).zip(["before", "after"]);
+    fn numbers(&self, changes: &Changes<'_>) -> String {
+        let sides = self.sides.iter().zip(changes.sides).zip(["before", "after"]);
         let numbers = sides.filter_map(|((counted, side), when)| {
             let by = if let Side::Exact = side { "exact" } else { "the event in user code" };
             counted.map(|counted| format!("{} {when} ({by})", count(counted.instructions)))

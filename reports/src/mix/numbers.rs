@@ -1,51 +1,181 @@
 //! The numbers that a mix has of each row.
 
+use std::fmt;
+use std::str::FromStr;
+
 use analyzer::mix::{Dimension, Key, Mix, Operations, Query, Sum, Taken};
 use analyzer::uncertainty::Interval;
 
-use crate::output::{count, with_digits};
+use crate::number::{count, with_digits};
 
 /// A number of a row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Number {
-    /// Executed instructions
-    #[value(alias = "count")]
+    /// Executed instructions.
     Executions,
-    /// Their share of all that pass the filters; with --per, of their group
+    /// Their share of all that pass the filters; with --per, of their group.
     Share,
-    /// The share that a column has of its row (needs --columns)
+    /// The share that a column has of its row (needs --columns).
     RowShare,
-    /// How far the share may be from the truth (±: 95 %)
-    #[value(alias = "±")]
+    /// How far the share may be from the truth (±: 95 %).
     Error,
-    /// Executed instructions for each call of the function (needs `function` among the rows, and branches)
+    /// Executed instructions for each call of the function (needs `function` among the rows, and branches).
     PerCall,
-    /// Branches that were taken: jumps, calls, returns, system calls (needs branches)
+    /// Branches that were taken: jumps, calls, returns, system calls (needs branches).
     Taken,
-    /// How many of these were mispredicted (needs branches of hardware)
+    /// How many of these were mispredicted (needs branches of hardware).
     Mispredicted,
-    /// The part of the taken branches that was mispredicted
+    /// The part of the taken branches that was mispredicted.
     MispredictRate,
-    /// Executed instructions for each taken branch
+    /// Executed instructions for each taken branch.
     PerTaken,
-    /// Samples and streams that were seen; those of a block are shared out among its instructions
+    /// Samples and streams that were seen; those of a block are shared out among its instructions.
     Samples,
-    /// Floating-point operations: one for each element, two for multiply and add in one (≤: a mask left some of them out; ≥: some code was not read)
+    /// Floating-point operations: one for each element, two for multiply and add in one (≤: a mask left some of them out; ≥: some code was not read).
     Flops,
-    /// Bytes read and written, those of the stack, too (≤: a mask left some out; ≥: some are not known, as those of `rep movsb`)
+    /// Bytes read and written, those of the stack, too (≤: a mask left some out; ≥: some are not known, as those of `rep movsb`).
     Bytes,
-    /// Arithmetic intensity: floating-point operations for each byte read or written
+    /// Arithmetic intensity: floating-point operations for each byte read or written.
     Intensity,
-    /// Floating-point operations for each call of the function (needs `function` among the rows, and branches)
+    /// Floating-point operations for each call of the function (needs `function` among the rows, and branches).
     FlopsPerCall,
-    /// Bytes read and written for each call of the function (needs `function` among the rows, and branches)
+    /// Bytes read and written for each call of the function (needs `function` among the rows, and branches).
     BytesPerCall,
-    /// Cycles that the instructions took (needs branches of hardware that are timed; ≥: not all of the code was)
+    /// Cycles that the instructions took (needs branches of hardware that are timed; ≥: not all of the code was).
     Cycles,
-    /// Instructions for each cycle, of the code that was timed
+    /// Instructions for each cycle, of the code that was timed.
     Ipc,
-    /// Cycles for each call of the function (needs `function` among the rows, and timed branches)
+    /// Cycles for each call of the function (needs `function` among the rows, and timed branches).
     CyclesPerCall,
+}
+
+/// No name of a [`Number`].
+#[derive(Debug, PartialEq, Eq)]
+pub struct UnknownNumber(pub String);
+
+impl std::error::Error for UnknownNumber {}
+
+impl fmt::Display for UnknownNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = Number::ALL.map(Number::as_str).join(", ");
+        write!(f, "there is no number {:?}; the numbers are {names}", self.0)
+    }
+}
+
+impl fmt::Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// By its name or its other name, in letters of any case.
+impl FromStr for Number {
+    type Err = UnknownNumber;
+
+    fn from_str(name: &str) -> Result<Self, UnknownNumber> {
+        let is_called = |number: &Number| {
+            let names = [Some(number.as_str()), number.other_name()];
+            names.into_iter().flatten().any(|of| of.eq_ignore_ascii_case(name))
+        };
+        Number::ALL.into_iter().find(is_called).ok_or_else(|| UnknownNumber(name.to_owned()))
+    }
+}
+
+impl Number {
+    /// All of them.
+    pub const ALL: [Number; 18] = [
+        Number::Executions,
+        Number::Share,
+        Number::RowShare,
+        Number::Error,
+        Number::PerCall,
+        Number::Taken,
+        Number::Mispredicted,
+        Number::MispredictRate,
+        Number::PerTaken,
+        Number::Samples,
+        Number::Flops,
+        Number::Bytes,
+        Number::Intensity,
+        Number::FlopsPerCall,
+        Number::BytesPerCall,
+        Number::Cycles,
+        Number::Ipc,
+        Number::CyclesPerCall,
+    ];
+
+    /// Its name on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Number::Executions => "executions",
+            Number::Share => "share",
+            Number::RowShare => "row-share",
+            Number::Error => "error",
+            Number::PerCall => "per-call",
+            Number::Taken => "taken",
+            Number::Mispredicted => "mispredicted",
+            Number::MispredictRate => "mispredict-rate",
+            Number::PerTaken => "per-taken",
+            Number::Samples => "samples",
+            Number::Flops => "flops",
+            Number::Bytes => "bytes",
+            Number::Intensity => "intensity",
+            Number::FlopsPerCall => "flops-per-call",
+            Number::BytesPerCall => "bytes-per-call",
+            Number::Cycles => "cycles",
+            Number::Ipc => "ipc",
+            Number::CyclesPerCall => "cycles-per-call",
+        }
+    }
+
+    /// Another name that it has there.
+    pub fn other_name(self) -> Option<&'static str> {
+        match self {
+            Number::Executions => Some("count"),
+            Number::Error => Some("±"),
+            _ => None,
+        }
+    }
+
+    /// What it is, in a phrase.
+    pub fn about(self) -> &'static str {
+        match self {
+            Number::Executions => "Executed instructions",
+            Number::Share => "Their share of all that pass the filters; with --per, of their group",
+            Number::RowShare => "The share that a column has of its row (needs --columns)",
+            Number::Error => "How far the share may be from the truth (±: 95 %)",
+            Number::PerCall => {
+                "Executed instructions for each call of the function (needs `function` among the rows, and branches)"
+            }
+            Number::Taken => "Branches that were taken: jumps, calls, returns, system calls (needs branches)",
+            Number::Mispredicted => "How many of these were mispredicted (needs branches of hardware)",
+            Number::MispredictRate => "The part of the taken branches that was mispredicted",
+            Number::PerTaken => "Executed instructions for each taken branch",
+            Number::Samples => {
+                "Samples and streams that were seen; those of a block are shared out among its instructions"
+            }
+            Number::Flops => {
+                "Floating-point operations: one for each element, two for multiply and add in one (≤: a mask left some of them out; ≥: some code was not read)"
+            }
+            Number::Bytes => {
+                "Bytes read and written, those of the stack, too (≤: a mask left some out; ≥: some are not known, as those of `rep movsb`)"
+            }
+            Number::Intensity => "Arithmetic intensity: floating-point operations for each byte read or written",
+            Number::FlopsPerCall => {
+                "Floating-point operations for each call of the function (needs `function` among the rows, and branches)"
+            }
+            Number::BytesPerCall => {
+                "Bytes read and written for each call of the function (needs `function` among the rows, and branches)"
+            }
+            Number::Cycles => {
+                "Cycles that the instructions took (needs branches of hardware that are timed; ≥: not all of the code was)"
+            }
+            Number::Ipc => "Instructions for each cycle, of the code that was timed",
+            Number::CyclesPerCall => {
+                "Cycles for each call of the function (needs `function` among the rows, and timed branches)"
+            }
+        }
+    }
 }
 
 impl Number {

@@ -8,6 +8,9 @@ use analyzer::mix::Taxonomies;
 use anyhow::{Context, ensure};
 
 /// The taxonomies that come with the program, and those of files.
+///
+/// # Errors
+/// A file cannot be read, or is no taxonomy.
 pub fn with_files(files: &[PathBuf]) -> anyhow::Result<Taxonomies> {
     let named = |file: &PathBuf| Ok((file.display().to_string(), text(file)?));
     let texts: Vec<(String, String)> = files.iter().map(named).collect::<anyhow::Result<_>>()?;

@@ -2,7 +2,7 @@
 
 use analyzer::mix::{Dimension, Taxonomies, Unmatched};
 
-use crate::commands::nearest::{did_you_mean, nearest};
+use crate::nearest::{did_you_mean, nearest};
 
 /// A sentence on a value that nothing has, with the names that are nearest to it.
 pub fn sentence(unmatched: &Unmatched) -> String {

@@ -1,0 +1,55 @@
+//! What is missing in an analysis, and what to do about it, in sentences.
+
+use analyzer::paths::BranchPaths;
+use analyzer::{Analysis, Origin};
+use anyhow::bail;
+
+use crate::number::count;
+
+/// What to do where lines of the source were asked for, and none is known.
+pub const WITHOUT_LINES: &str = "no line of the source is known: build with debug information (-g, or debug = 1 in Cargo.toml), \
+     or name files that have it (--binary, --symfs)";
+
+/// What to do where code was asked for, and none is known.
+pub const WITHOUT_CODE: &str =
+    "the code of no module could be read: name the binaries with --binary [RECORDED=]FILE or --symfs DIR";
+
+/// Says so where nothing can be made of a recording without samples.
+///
+/// # Errors
+/// It has none.
+pub fn require_samples(analysis: &Analysis) -> anyhow::Result<()> {
+    match without_samples(analysis) {
+        None => Ok(()),
+        Some(nothing) => bail!(nothing),
+    }
+}
+
+/// What is to be said of a recording without samples.
+pub fn without_samples(analysis: &Analysis) -> Option<String> {
+    let records = &analysis.summary.records;
+    (analysis.origin == Origin::Recording && records.samples.iter().all(|&samples| samples == 0)).then(|| {
+        format!(
+            "the recording has no samples: {}; record something that runs longer, or sample more often",
+            describe_records(records)
+        )
+    })
+}
+
+fn describe_records(records: &analyzer::recording::RecordCounts) -> String {
+    if records.by_type.is_empty() {
+        return "it has no records at all".into();
+    }
+    let counts: Vec<String> = records.by_type.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+    format!("it has {}", counts.join(", "))
+}
+
+/// What is said of streams that took more cycles than a branch record can say.
+pub fn streams_without_cycles(paths: &BranchPaths) -> Option<String> {
+    let number = match paths.too_long {
+        0 => return None,
+        1 => "1 stream".to_owned(),
+        many => format!("{} streams", count(many as f64)),
+    };
+    Some(format!("cycles of {number}: a branch record holds less than 65,535"))
+}

@@ -1,0 +1,41 @@
+//! What reports on recordings are made of, whoever shows them: the command, or a data frame.
+//!
+//! ```text
+//! kind, opening    which kind of file somebody named; recordings, archives, profiles of OpenTelemetry
+//! models           the rules that choose between the sources of counts
+//! taxonomies       groups of instructions of one's own
+//! mix/             the pivot: what may be asked, rows in their order, the numbers of each
+//! blocks           rows of blocks
+//! diff/            two profiles side by side
+//! head, precision  what counts are made of, how good they are
+//! lacks            what is missing, and what to do about it
+//! ```
+//!
+//! Errors are sentences for people. Nothing is printed here, and no process ends.
+#![forbid(unsafe_code)]
+
+pub mod blocks;
+pub mod diff;
+mod filters;
+mod head;
+pub mod idle;
+pub mod kind;
+pub mod lacks;
+pub mod left_out;
+pub mod mix;
+pub mod models;
+pub mod nearest;
+pub mod number;
+mod opening;
+mod opentelemetry;
+mod precision;
+mod sentence;
+pub mod taxonomies;
+
+pub use filters::{only_of_code, passing};
+pub use head::{Bursts, EbsSource, Head, LbrSource};
+pub use kind::{Kind, Reader, Reads};
+pub use opening::{Hint, is_recording, open, open_recording, read_counts};
+pub use opentelemetry::recording_of;
+pub use precision::Precision;
+pub use sentence::sentence;
