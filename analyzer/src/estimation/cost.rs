@@ -13,13 +13,10 @@
 //! least. Loops of one function may be wrong by different factors, so that what its windows of 256 bytes execute is told apart, and c is the product of a
 //! factor of the function and one of the window, which is smaller as a rule. Parts of a program that share no function cannot be compared in this way.
 
-use std::collections::BTreeMap;
-
-use crate::counting::{LocatedStart, ModuleCounts, StartSums};
-use crate::estimation::after_calls::AfterCalls;
+use crate::counting::LocatedStart;
 use crate::estimation::descent::least;
-use crate::estimation::simulated::Costs;
-use crate::estimation::strata::{Strata, Window};
+use crate::estimation::passages::{Passages, numbered};
+use crate::estimation::strata::Window;
 
 /// Bursts per unit of evidence: those of one phase are alike.
 const BURSTS_PER_EVIDENCE: f64 = 10.0;
@@ -35,52 +32,16 @@ const DEVIATION_OF_WINDOWS: f64 = 0.1;
 /// Added to shares, which can be 0: it keeps their logarithms finite.
 const LEAST_SHARE: f64 = 1e-7;
 
-/// The cost of an instruction where bursts start, by place of start, in units of the usual cost. `of_start`: the windows of the starts.
-pub(super) fn costs(
-    starts: &[LocatedStart],
-    of_start: &[Window],
-    shares: &[f64],
-    counted: &[ModuleCounts],
-    strata: &Strata<'_>,
-    simulated: &Costs,
-    calls: &AfterCalls,
-) -> Vec<f64> {
-    let windows = numbered(of_start.iter().copied());
-    let functions = numbered(windows.keys().map(|(stratum, _)| *stratum));
-    let simulated: Vec<f64> = starts
-        .iter()
-        .zip(of_start)
-        .map(|(start, (stratum, _))| simulated.at((*stratum, strata.extent(start.module, start.at))))
-        .collect();
-    // Shares of instructions, if the simulated costs were right.
-    let shares: Vec<f64> = shares.iter().zip(&simulated).map(|(share, cost)| share / cost).collect();
-    let mut time = vec![0.0; windows.len()];
-    for (window, share) in of_start.iter().zip(&shares) {
-        time[windows[window]] += share;
-    }
-    let mut executed = executed(starts, counted, strata, &windows);
-    for row in &mut executed {
-        let all: f64 = row.values().sum();
-        if all <= 0.0 {
-            row.clear();
-        }
-        row.values_mut().for_each(|instructions| *instructions /= all);
-    }
-    // Rows of the matrix: what the bursts of a window execute, each place of start with its share.
-    let mut rows: Vec<BTreeMap<Option<usize>, f64>> = vec![BTreeMap::new(); windows.len()];
-    for (place, (window, share)) in of_start.iter().zip(&shares).enumerate().filter(|(_, (_, share))| **share > 0.0) {
-        let from = windows[window];
-        for (shows, part) in calls.shown_by(place) {
-            for (to, instructions) in &executed[shows] {
-                *rows[from].entry(*to).or_default() += part * instructions * share / time[from];
-            }
-        }
-    }
+/// The cost of an instruction where bursts start, by place of start, in units of the usual cost: as `simulated`, and corrected. `of_start`: the
+/// windows of the starts.
+pub(super) fn costs(starts: &[LocatedStart], of_start: &[Window], simulated: &[f64], passages: &Passages) -> Vec<f64> {
+    let functions = numbered(passages.windows.keys().map(|(stratum, _)| *stratum));
+    let function_of: Vec<usize> = passages.windows.keys().map(|(stratum, _)| functions[stratum]).collect();
     let bursts: u64 = starts.iter().map(|start| start.starts.bursts).sum();
-    let function_of: Vec<usize> = windows.keys().map(|(stratum, _)| functions[stratum]).collect();
-    let problem = Balance { time, rows, function_of, evidence: evidence(bursts) };
-    let logarithms = least(vec![0.0; windows.len() + functions.len()], |at, slope| problem.at(at, slope));
-    let correction = |window: &Window| problem.logarithm(&logarithms, windows[window]).exp();
+    let problem = Balance { passages, function_of, evidence: evidence(bursts) };
+    let start = vec![0.0; passages.windows.len() + functions.len()];
+    let logarithms = least(start, |at, slope| problem.at(at, slope));
+    let correction = |window: &Window| problem.logarithm(&logarithms, passages.windows[window]).exp();
     of_start.iter().zip(simulated).map(|(window, cost)| cost * correction(window)).collect()
 }
 
@@ -89,62 +50,29 @@ fn evidence(bursts: u64) -> f64 {
     (bursts as f64 / BURSTS_PER_EVIDENCE).min(MOST_EVIDENCE)
 }
 
-/// All that are there, each once, with numbers from 0 on in their order.
-fn numbered<T: Ord>(all: impl Iterator<Item = T>) -> BTreeMap<T, usize> {
-    let mut numbers: BTreeMap<T, usize> = all.map(|one| (one, 0)).collect();
-    numbers.values_mut().enumerate().for_each(|(index, number)| *number = index);
-    numbers
-}
-
-/// By place of start: the instructions that its bursts executed, by window; `None` for all windows in which no burst starts.
-fn executed(
-    starts: &[LocatedStart],
-    counted: &[ModuleCounts],
-    strata: &Strata<'_>,
-    windows: &BTreeMap<Window, usize>,
-) -> Vec<BTreeMap<Option<usize>, f64>> {
-    let mut executed = vec![BTreeMap::new(); starts.len()];
-    for module in counted {
-        let mut last: Option<(u32, Option<usize>)> = None;
-        for StartSums { start, block, sums, .. } in &module.by_start {
-            let window = match last {
-                Some((same, window)) if same == *block => window,
-                _ => windows.get(&strata.window_of_block(module, *block)).copied(),
-            };
-            last = Some((*block, window));
-            // Lengths of code that was not read are estimates; that they agree with each other is enough.
-            const BYTES_PER_INSTRUCTION: f64 = 4.0;
-            let instructions = module.size_of(*block, BYTES_PER_INSTRUCTION).instructions * sums.lbr_weight.to_f64();
-            *executed[start.0 as usize].entry(window).or_default() += instructions;
-        }
-    }
-    executed
-}
-
 /// The function to be made least.
-struct Balance {
-    /// Shares of time, by window.
-    time: Vec<f64>,
-    rows: Vec<BTreeMap<Option<usize>, f64>>,
+struct Balance<'a> {
+    passages: &'a Passages,
     /// The function that each window is in.
     function_of: Vec<usize>,
     evidence: f64,
 }
 
-impl Balance {
+impl Balance<'_> {
     /// The logarithm of a window's correction: its own, and that of its function, which come after those of all windows.
     fn logarithm(&self, logarithms: &[f64], window: usize) -> f64 {
-        logarithms[window] + logarithms[self.time.len() + self.function_of[window]]
+        logarithms[window] + logarithms[self.passages.shares.len() + self.function_of[window]]
     }
 
     /// Its value at these logarithms of costs; writes its gradient to `slope`.
     fn at(&self, logarithms: &[f64], slope: &mut [f64]) -> f64 {
         let cost = |window: usize| self.logarithm(logarithms, window).exp();
-        let mut share: Vec<f64> = self.time.iter().enumerate().map(|(window, time)| time / cost(window)).collect();
+        let mut share: Vec<f64> =
+            self.passages.shares.iter().enumerate().map(|(window, share)| share / cost(window)).collect();
         let all: f64 = share.iter().sum();
         share.iter_mut().for_each(|share| *share /= all);
         let mut passed = vec![0.0; share.len()];
-        for (row, share) in self.rows.iter().zip(&share) {
+        for (row, share) in self.passages.rows.iter().zip(&share) {
             for (to, part) in row {
                 if let Some(to) = to {
                     passed[*to] += share * part;
@@ -156,7 +84,7 @@ impl Balance {
         // By the shares, and from there by the logarithms: dp(i)/du(j) = -p(i) (i == j) + p(i) p(j).
         let by_share: Vec<f64> = (0..share.len())
             .map(|from| {
-                let onward: f64 = self.rows[from]
+                let onward: f64 = self.passages.rows[from]
                     .iter()
                     .filter_map(|(to, part)| to.map(|to| part * share[to] / (passed[to] + LEAST_SHARE)))
                     .sum();
@@ -181,23 +109,26 @@ impl Balance {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
-    fn balance(time: &[f64], rows: &[&[f64]], bursts: f64) -> Balance {
+    fn passages(shares: &[f64], rows: &[&[f64]]) -> Passages {
         let row = |row: &&[f64]| row.iter().enumerate().map(|(to, part)| (Some(to), *part)).collect();
-        Balance {
-            time: time.to_vec(),
-            rows: rows.iter().map(row).collect(),
-            function_of: (0..time.len()).collect(),
-            evidence: bursts / BURSTS_PER_EVIDENCE,
-        }
+        Passages { windows: BTreeMap::new(), shares: shares.to_vec(), rows: rows.iter().map(row).collect() }
     }
 
-    fn shares(balance: &Balance) -> Vec<f64> {
+    fn balance(passages: &Passages, bursts: f64) -> Balance<'_> {
+        let function_of = (0..passages.shares.len()).collect();
+        Balance { passages, function_of, evidence: bursts / BURSTS_PER_EVIDENCE }
+    }
+
+    fn shares(balance: &Balance<'_>) -> Vec<f64> {
         let functions = balance.function_of.iter().max().map_or(0, |last| last + 1);
-        let logarithms = least(vec![0.0; balance.time.len() + functions], |at, slope| balance.at(at, slope));
+        let logarithms = least(vec![0.0; balance.passages.shares.len() + functions], |at, slope| balance.at(at, slope));
         let cost = |window: usize| balance.logarithm(&logarithms, window).exp();
-        let shares: Vec<f64> = balance.time.iter().enumerate().map(|(window, time)| time / cost(window)).collect();
+        let shares: Vec<f64> =
+            balance.passages.shares.iter().enumerate().map(|(window, share)| share / cost(window)).collect();
         let all: f64 = shares.iter().sum();
         shares.iter().map(|share| share / all).collect()
     }
@@ -205,13 +136,13 @@ mod tests {
     #[test]
     fn a_function_that_waits_for_memory_counts_less() {
         // The clock sees the first nine times as often; every burst is half in each.
-        let found = shares(&balance(&[0.9, 0.1], &[&[0.5, 0.5], &[0.5, 0.5]], 100_000.0));
+        let found = shares(&balance(&passages(&[0.9, 0.1], &[&[0.5, 0.5], &[0.5, 0.5]]), 100_000.0));
         assert!((found[0] - 0.5).abs() < 0.03, "{found:?}");
     }
 
     #[test]
     fn parts_that_share_no_function_are_left_as_they_are() {
-        let found = shares(&balance(&[0.9, 0.1], &[&[1.0, 0.0], &[0.0, 1.0]], 10_000.0));
+        let found = shares(&balance(&passages(&[0.9, 0.1], &[&[1.0, 0.0], &[0.0, 1.0]]), 10_000.0));
         assert!((found[0] - 0.9).abs() < 1e-3, "{found:?}");
     }
 
@@ -219,7 +150,7 @@ mod tests {
     fn a_shared_function_tells_how_fast_two_parts_are() {
         // The third is used by both parts; of the first it is all that does not wait. Half of the instructions of each part are in it.
         let rows: [&[f64]; 3] = [&[0.5, 0.0, 0.5], &[0.0, 0.5, 0.5], &[0.25, 0.25, 0.5]];
-        let found = shares(&balance(&[0.8, 0.08, 0.12], &rows, 10_000.0));
+        let found = shares(&balance(&passages(&[0.8, 0.08, 0.12], &rows), 10_000.0));
         assert!(found[0] < 0.5 && (found[2] - 0.5).abs() < 0.1, "{found:?}");
     }
 
@@ -227,7 +158,8 @@ mod tests {
     fn windows_of_one_function_are_told_apart() {
         // Two windows of one function take turns in every burst, as often each; the clock sees the first three times as often.
         let rows: [&[f64]; 2] = [&[0.5, 0.5], &[0.5, 0.5]];
-        let windows = Balance { function_of: vec![0, 0], ..balance(&[0.75, 0.25], &rows, 100_000.0) };
+        let passages = passages(&[0.75, 0.25], &rows);
+        let windows = Balance { function_of: vec![0, 0], ..balance(&passages, 100_000.0) };
         let found = shares(&windows);
         assert!((found[0] - 0.5).abs() < 0.03, "{found:?}");
     }
@@ -235,7 +167,8 @@ mod tests {
     #[test]
     fn the_gradient_is_that_of_the_value() {
         let rows: [&[f64]; 3] = [&[0.6, 0.1, 0.3], &[0.2, 0.5, 0.2], &[0.25, 0.25, 0.5]];
-        let balance = Balance { function_of: vec![0, 1, 0], ..balance(&[0.5, 0.3, 0.2], &rows, 100.0) };
+        let passages = passages(&[0.5, 0.3, 0.2], &rows);
+        let balance = Balance { function_of: vec![0, 1, 0], ..balance(&passages, 100.0) };
         let at = [0.7, -0.2, 0.05, 0.1, -0.3];
         let mut slope = [0.0; 5];
         balance.at(&at, &mut slope);

@@ -12,6 +12,7 @@ mod after_calls;
 mod cost;
 mod descent;
 mod loops;
+mod passages;
 mod ran_on;
 mod simulated;
 mod strata;
@@ -27,6 +28,7 @@ use simulated_core::Microarchitecture;
 use crate::counting::{Located, LocatedStart, ModuleCounts};
 use crate::estimation::after_calls::AfterCalls;
 use crate::estimation::loops::Loops;
+use crate::estimation::passages::Passages;
 use crate::estimation::strata::{Strata, Stratum, Window};
 use crate::estimation::time_share::{Bursts, Samples, TimeShare};
 use crate::recording::{EventKind, ModuleTable, Sources};
@@ -96,16 +98,24 @@ pub fn estimate(
     let shares = time.shares(&calls.that_tell_time(&bursts), &numbers);
     let of_starts: Vec<Window> = starts.iter().map(|start| strata.window_of(start.module, start.at)).collect();
     let simulated = simulated::costs(&located.paths, &strata, machine.core);
-    let costs = cost::costs(starts, &of_starts, &shares, counted, &strata, &simulated, &calls);
+    let simulated: Vec<f64> = starts
+        .iter()
+        .zip(&of_starts)
+        .map(|(start, (stratum, _))| simulated.at((*stratum, strata.extent(start.module, start.at))))
+        .collect();
+    let stand_for: Vec<f64> = shares.iter().zip(&simulated).map(|(share, cost)| share / cost).collect();
+    let passages = Passages::new(starts, &of_starts, &stand_for, counted, &strata, &calls);
+    let costs = cost::costs(starts, &of_starts, &simulated, &passages);
     let rates: Vec<f64> = costs.iter().map(|cost| 1.0 / cost).collect();
     let weights = relative(&bursts, &calls, &shares, &rates, 1.0);
     let mut replicates: Vec<Replicates> = weights.iter().map(|weight| Replicates::of(*weight)).collect();
     for slice in Slice::all() {
         without_slice(slice, starts, &samples, (&time, &calls), &rates, &mut replicates);
     }
-    let factors = cost_factors(&of_starts, modules, &strata);
+    let factors = cost_factors(&passages, modules, &strata);
     for replicate in 0..COSTS {
-        let rates: Vec<f64> = rates.iter().zip(&factors).map(|(rate, factors)| rate / factors[replicate]).collect();
+        let factor = |window: &Window| factors[passages.windows[window]][replicate];
+        let rates: Vec<f64> = rates.iter().zip(&of_starts).map(|(rate, window)| rate / factor(window)).collect();
         let weights = relative(&bursts, &calls, &shares, &rates, 1.0);
         let places = replicates.iter_mut().map(|replicates| &mut replicates.with_costs_mut()[replicate]);
         places.zip(weights).for_each(|(place, weight)| *place = weight);
@@ -158,20 +168,23 @@ fn without_slice(
     replicates.iter_mut().zip(weights).for_each(|(replicates, weight)| *replicates.without_mut(slice) = weight);
 }
 
-/// By place of start: what its cost is multiplied by in each replicate with other costs.
-fn cost_factors(of_starts: &[Window], modules: &ModuleTable, strata: &Strata<'_>) -> Vec<[f64; COSTS]> {
-    let mut known: BTreeMap<Window, [f64; COSTS]> = BTreeMap::new();
-    let mut factors = |window: &Window| {
-        let name = || match window.0 {
-            Stratum::Function(module, function) => {
-                let code = strata.code(module);
-                code.map_or(String::new(), |code| code.functions.name(crate::code::FunctionId(function)).into_owned())
-            }
-            Stratum::Region(module, region) => format!("{} {region:#x}", modules.get(module).path),
-        };
-        *known.entry(*window).or_insert_with(|| CostErrors::factors(&name(), window.1))
+/// By number of window: what its cost is multiplied by in each replicate with other costs.
+fn cost_factors(passages: &Passages, modules: &ModuleTable, strata: &Strata<'_>) -> Vec<[f64; COSTS]> {
+    let name = |stratum: &Stratum| match *stratum {
+        Stratum::Function(module, function) => {
+            let code = strata.code(module);
+            code.map_or(String::new(), |code| code.functions.name(crate::code::FunctionId(function)).into_owned())
+        }
+        Stratum::Region(module, region) => format!("{} {region:#x}", modules.get(module).path),
     };
-    of_starts.iter().map(&mut factors).collect()
+    let errors: Vec<CostErrors> =
+        passages.windows.keys().map(|(stratum, part)| CostErrors::of(&name(stratum), *part)).collect();
+    let of_others = CostErrors::of("", 0);
+    let executed = |row: &BTreeMap<Option<usize>, f64>| {
+        let parts = row.iter().map(|(to, part)| (to.map_or(&of_others, |to| &errors[to]), *part));
+        CostErrors::of_passage(parts)
+    };
+    errors.iter().zip(&passages.rows).map(|(errors, row)| errors.factors(&executed(row))).collect()
 }
 
 /// What to multiply streams with, which weigh what their bursts' periods say, so that bursts weigh share x rate; on the average so much.
