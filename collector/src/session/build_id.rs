@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 use std::fs::{self, File};
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{Seek, SeekFrom};
 
 use formats::mapped_files::id_of_bytes;
 use object::read::elf::{FileHeader, NoteIterator, ProgramHeader, SectionHeader};
 use object::{Endianness, FileKind, Object, ReadCache, ReadRef, elf};
 use perfdata::{BuildId, BuildIdEntry};
 
-use crate::sys::process::mappings;
+use crate::session::vdso::vdso;
 
 /// `misc` of an entry: kernel, user.
 const KERNEL: u16 = 1;
@@ -80,16 +80,6 @@ fn elf_build_id<'data, Elf: FileHeader<Endian = Endianness>, R: ReadRef<'data>>(
 fn vdso_build_id() -> Option<Vec<u8>> {
     let id = object::File::parse(vdso()?.as_slice()).ok()?.build_id().ok()??.to_vec();
     Some(id)
-}
-
-/// The ELF file that the kernel maps into all processes of 64 bits.
-pub(crate) fn vdso() -> Option<Vec<u8>> {
-    let map = mappings(std::process::id()).into_iter().find(|map| map.path == b"[vdso]")?;
-    let mut memory = File::open("/proc/self/mem").ok()?;
-    memory.seek(SeekFrom::Start(map.start)).ok()?;
-    let mut image = vec![0; (map.end - map.start).min(1 << 20) as usize];
-    memory.read_exact(&mut image).ok()?;
-    Some(image)
 }
 
 /// Those of the modules that were loaded: `/sys/module` has what is built in, too.
