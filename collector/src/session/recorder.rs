@@ -216,8 +216,8 @@ impl<W: Write> Recorder<W> {
 
     /// What makes the file less than it could be, in sentences.
     pub(crate) fn degradations(&self) -> impl Iterator<Item = String> {
-        let late = "the first burst came late: samples of other events come before it, and tools that judge by the first sample see no \
-                    branch stacks (llvm-profgen; give it what `hbbp export --format perf-script --stacks-only` writes)";
+        let late = "samples of other events come before the first burst, which came late, or there is 32-bit code, which has none: tools that judge by the \
+                    first sample see no branch stacks (llvm-profgen; give it what `hbbp export --format perf-script --stacks-only` writes)";
         let late = self.lead.is_full().then(|| late.to_owned());
         late.into_iter().chain(self.control.as_ref().and_then(Control::degradation))
     }
@@ -279,6 +279,9 @@ impl<W: Write> Recorder<W> {
             for record in records(&self.out) {
                 standing.see(&record?);
             }
+        }
+        if self.vdso_32.is_mapped() {
+            self.lead.let_all_through(&mut self.out);
         }
         self.lead.hold_back(&mut self.out)?;
         if self.out.is_empty() {

@@ -22,6 +22,7 @@ pub(crate) fn vdso() -> Option<Vec<u8>> {
 /// That of processes of 32 bits: there once one of them is recorded.
 #[derive(Debug, Default)]
 pub(crate) struct Vdso32 {
+    is_mapped: bool,
     file: Option<Vec<u8>>,
     is_written: bool,
 }
@@ -29,9 +30,19 @@ pub(crate) struct Vdso32 {
 impl Vdso32 {
     /// Takes in a record that has just come: its process may end soon.
     pub(crate) fn see(&mut self, record: &RecordBytes<'_>) {
-        if record.kind == sys::PERF_RECORD_MMAP2 && self.file.is_none() {
-            self.file = of_mapping(record.body);
+        if record.kind == sys::PERF_RECORD_MMAP2
+            && self.file.is_none()
+            && let Some((pid, start, length)) = mapping(record.body)
+        {
+            const ELFCLASS32: &[u8] = b"\x7fELF\x01";
+            self.is_mapped = true;
+            self.file = read(pid, start, length).filter(|file| file.starts_with(ELFCLASS32));
         }
+    }
+
+    /// Whether a process of 32 bits is recorded.
+    pub(crate) fn is_mapped(&self) -> bool {
+        self.is_mapped
     }
 
     /// Another file begins, which is to have it, too.
@@ -47,13 +58,12 @@ impl Vdso32 {
     }
 }
 
-/// pid, tid, start, length.
-fn of_mapping(body: &[u8]) -> Option<Vec<u8>> {
-    const ELFCLASS32: &[u8] = b"\x7fELF\x01";
+/// The process, the start and the length, if a process of 32 bits has it there.
+fn mapping(body: &[u8]) -> Option<(u32, u64, u64)> {
+    // pid, tid, start, length.
     let (pid, start, length) = (word(body, 0)? as u32, word(body, 8)?, word(body, 16)?);
     // In processes of 64 bits it is near the stack, which is above.
-    (start < 1 << 32 && path_of_mapping(body)? == NAME).then_some(())?;
-    read(pid, start, length).filter(|file| file.starts_with(ELFCLASS32))
+    (start < 1 << 32 && path_of_mapping(body)? == NAME).then_some((pid, start, length))
 }
 
 fn read(process: u32, start: u64, length: u64) -> Option<Vec<u8>> {
