@@ -220,16 +220,17 @@ fn what_runs_already_is_sampled() {
     let words = ["1000000", "2"];
     let mut running = Running(Command::new(&programs.short).args(words).stdout(Stdio::null()).spawn().unwrap());
     let pid = running.0.id().to_string();
-    for way in [&[][..], &["--inject"]] {
-        let record = [&["record", "-o", "run.data", "--duration", "1.5", "-p", &pid], way].concat();
-        let output = place.hbbp(&record).output().unwrap();
-        let is_running = running.0.try_wait().unwrap().is_none();
-        assert!(output.status.success() && is_running, "{way:?}: {}", text(&output.stderr));
-        let document = place.blocks();
-        let head = head(&document);
-        assert!(head.contains(&format!("process {pid} is a 32-bit program: bursts are of 64-bit code")), "{head}");
-        check_code(&document, &programs.short);
-    }
+    let why = format!("process {pid} is a 32-bit program: bursts are of 64-bit code");
+    let record = ["record", "-o", "run.data", "--duration", "1.5", "-p", &pid];
+    let output = place.hbbp(&record).output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let document = place.blocks();
+    assert!(head(&document).contains(&why), "{}", head(&document));
+    check_code(&document, &programs.short);
+    // An agent that was asked for is not replaced by anything.
+    let output = place.hbbp(&[&record[..], &["--inject"]].concat()).output().unwrap();
+    assert!(!output.status.success() && text(&output.stderr).contains(&why), "{}", text(&output.stderr));
+    assert!(running.0.try_wait().unwrap().is_none(), "it runs on");
 }
 
 /// A program that ends with the test.

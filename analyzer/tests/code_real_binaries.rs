@@ -171,9 +171,10 @@ fn unwind_entries_without_section_headers() {
     for path in binaries() {
         let image = Image::open(&path).unwrap();
         let mut bytes = std::fs::read(&path).unwrap();
-        // e_shoff, e_shnum, e_shstrndx.
-        bytes[40..48].fill(0);
-        bytes[60..64].fill(0);
+        // e_shoff, and e_shnum with e_shstrndx.
+        let [table, number] = if image.address_bytes() == 4 { [32..36, 48..52] } else { [40..48, 60..64] };
+        bytes[table].fill(0);
+        bytes[number].fill(0);
         let bare = Image::parse(bytes).unwrap();
         assert!(bare.sections().is_empty());
         let ranges = |image: &Image| -> BTreeSet<(Svma, Svma)> {

@@ -13,8 +13,8 @@ pub fn binaries() -> Vec<PathBuf> {
         "/usr/bin/perl",
         "/lib/x86_64-linux-gnu/libc.so.6",
         "/lib/x86_64-linux-gnu/libm.so.6",
-        // Of 32 bits: Debian's libc6-i386.
-        "/lib32/libc.so.6",
+        // Of 32 bits: Debian's libc6-i386. Its libc has zeros between instructions, in which objdump loses its way.
+        "/lib32/libm.so.6",
     ];
     let (mut there, absent): (Vec<_>, Vec<_>) = system.map(PathBuf::from).into_iter().partition(|path| path.exists());
     for path in absent {
