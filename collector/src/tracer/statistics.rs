@@ -454,7 +454,8 @@ impl TracerStatistics {
             processes => Some(counted(processes)),
         };
         sentences.extend(processes.map(|processes| {
-            format!("no bursts of {processes} with 32-bit code: they follow 64-bit code only. Samples of the clock count it; --tracer none takes more")
+            format!("no bursts of {processes} with 32-bit code: they follow 64-bit code only. Samples of the clock count it; \
+                 --tracer none takes more")
         }));
         let threads = self.threads_without_file;
         if threads > 0 {
