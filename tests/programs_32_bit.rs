@@ -76,7 +76,8 @@ fn programs() -> Option<&'static Programs> {
         let folder = tempfile::tempdir().unwrap();
         let source = folder.path().join("loops.c");
         std::fs::write(&source, SOURCE).unwrap();
-        let compile = |name, flags: &[&str]| testing::c_program(folder.path(), name, &[source.clone()], flags);
+        let compile =
+            |name, flags: &[&str]| testing::c_program(folder.path(), name, std::slice::from_ref(&source), flags);
         let (short, long) = (compile("short", &["-m32"])?, compile("long", &[])?);
         Some(Programs { short, long, _folder: folder })
     });
