@@ -120,6 +120,7 @@ mod tests {
     use formats::mapped_files::is_id_of_bytes;
 
     use super::*;
+    use crate::sys::process::mappings;
 
     fn note(kind: u32, name: &[u8], description: &[u8]) -> Vec<u8> {
         let mut bytes = Vec::new();
