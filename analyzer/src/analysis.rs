@@ -13,7 +13,7 @@ use crate::address::Svma;
 use crate::binaries::{BinarySearch, kernel_mappings};
 use crate::build_id::BuildId;
 use crate::calls::{CallStackWalker, CallWalker, Calls, NamedCode};
-use crate::code::demangle;
+use crate::code::{Bitness, demangle};
 use crate::counting::{
     BlockCount, BlockSize, BrokenStreams, Code, CodeFeatures, CountScale, Decider, Detail, Group, GroupBy, GroupId,
     Groups, Located, LocatedStart, ModuleCounts, ModuleHits, Spots, StartId, TaskGroups, count_module, is_kernel,
@@ -25,8 +25,9 @@ use crate::parallel::in_parallel;
 use crate::paths::{BranchPaths, CodeMap, PathQuery, PathWalker, Wanted};
 use crate::progress::{Progress, Step};
 use crate::recording::{
-    Context, ContextId, Granularity, Module, ModuleId, ModuleKind, ModuleTable, RecordCounts, Selection, Sources,
-    StackStatistics, StackUse, Subset, Timeline, Totals, Tracer, Vendor, metadata_of, read_samples, read_tasks,
+    CodeKind, Context, ContextId, Granularity, Module, ModuleId, ModuleKind, ModuleTable, RecordCounts, Selection,
+    Sources, StackStatistics, StackUse, Subset, Timeline, Totals, Tracer, Vendor, metadata_of, read_samples,
+    read_tasks,
 };
 use crate::uncertainty::{CountKind, Design, Replicates, Resampling, SLICES, Sampled, Slice, made_up};
 use crate::walks::{Reading, Spaces, Streams, Walked, WalkedCode};
@@ -249,7 +250,9 @@ pub fn analyze_paths(
     let rule = sources.pair().map(|pair| options.rules.of(pair));
     let decider = Decider { sources: &sources, scale, rule };
     let one_source = decider.one_source();
-    let choice = explain_choice(&decider);
+    let has_32_bits =
+        |module: &ModuleCounts| module.code_kind(modules.get(module.module)) == CodeKind::User(Bitness::Bits32);
+    let choice = explain_choice(&decider, counted.iter().any(has_32_bits));
     let mut summary = Summary {
         records,
         stacks: totals.stacks,
@@ -277,6 +280,7 @@ pub fn analyze_paths(
         .collect();
     let design = design(&resampling, &counted, &sources, &summary.records);
     describe_what_is_missing(&mut summary, &located, &counted, &modules, options);
+    summary.shortcomings.extend(describe_32_bit_code(&counted, &modules, &sources));
     let wants_calls = options.detail == Detail::Calls;
     let wants_paths = paths.trips || paths.hot || paths.history.is_some() || paths.cycles && totals.stacks.timed > 0;
     let spots = (wants_calls || wants_paths).then(|| Spots::new(&tasks.timeline, &mut modules));
@@ -388,7 +392,7 @@ fn decide_blocks(
     module: &Module,
     bytes_per_instruction: f64,
 ) -> Vec<CountedBlock> {
-    let kernel = module.kind.is_kernel();
+    let kind = counts.code_kind(module);
     sums_by_block(&counts.sums)
         .into_iter()
         .map(|(index, sums)| {
@@ -396,7 +400,7 @@ fn decide_blocks(
             let size = counts.size_of(index, bytes_per_instruction);
             let bias = counts.biased.binary_search(&index).is_ok();
             let code = || CodeFeatures::of(&counts.code, index);
-            CountedBlock { index, start, end, size, count: decider.decide(&sums, size, bias, kernel, code) }
+            CountedBlock { index, start, end, size, count: decider.decide(&sums, size, bias, kind, code) }
         })
         .collect()
 }
@@ -434,13 +438,17 @@ fn design(resampling: &Resampling, counted: &[CountedModule], sources: &Sources,
     Design { kind: CountKind::Sampled, slices, observations }
 }
 
-fn explain_choice(decider: &Decider<'_>) -> String {
+/// `has_32_bits`: some of the code has 32 bits.
+fn explain_choice(decider: &Decider<'_>, has_32_bits: bool) -> String {
     match (&decider.sources.ebs, &decider.sources.lbr) {
         (Some(_), Some(_)) if decider.scale.only.is_some() => "one source everywhere: they have no common unit".into(),
         (Some(ebs), Some(lbr)) => {
-            let place = match ebs.covers_kernel && !lbr.covers_kernel {
-                true => "outside the kernel",
-                false => "everywhere",
+            let outside = |kind| ebs.sees(kind) && !lbr.sees(kind);
+            let place = match (outside(CodeKind::Kernel), has_32_bits && outside(CodeKind::User(Bitness::Bits32))) {
+                (true, true) => "outside the kernel and 32-bit code",
+                (true, false) => "outside the kernel",
+                (false, true) => "outside 32-bit code",
+                (false, false) => "everywhere",
             };
             match decider.rule {
                 Some(Rule::Ask(chooser)) => chooser.describe(),
@@ -483,6 +491,24 @@ pub(crate) fn describe_unread_code(summary: &mut Summary, counted: &[CountedModu
         let (count, share) = (others.len(), 100.0 * rest / total);
         notes.push(format!("{share:.2} % of the instructions (estimated) are in unread code of {count} more modules"));
     }
+}
+
+/// Says how much of what ran is code that only the clock counts beside bursts.
+fn describe_32_bit_code(counted: &[CountedModule], modules: &ModuleTable, sources: &Sources) -> Option<String> {
+    let kind = CodeKind::User(Bitness::Bits32);
+    let ebs = sources.ebs.as_ref().filter(|ebs| ebs.sees(kind))?;
+    sources.lbr.as_ref().filter(|lbr| !lbr.sees(kind))?;
+    let is_of_kind = |module: &&CountedModule| module.counts.code_kind(modules.get(module.counts.module)) == kind;
+    let part: f64 = counted.iter().filter(is_of_kind).map(CountedModule::instructions).sum();
+    let total: f64 = counted.iter().map(CountedModule::instructions).sum();
+    (part > 0.0).then(|| {
+        format!(
+            "{:.2} % of the instructions (estimated) are 32-bit code, which bursts do not follow: samples of {} count it, as if all \
+             instructions took the same time, and its ± knows of chance alone",
+            100.0 * part / total,
+            ebs.name
+        )
+    })
 }
 
 fn describe_what_is_missing(

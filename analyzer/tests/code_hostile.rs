@@ -5,7 +5,7 @@ mod real;
 mod synthetic;
 
 use analyzer::address::Svma;
-use analyzer::code::{BlockMap, FunctionTable, Image, Observed};
+use analyzer::code::{Bitness, BlockMap, FunctionTable, Image, Observed};
 use invariants::check;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -92,18 +92,36 @@ fn a_real_program_damaged() {
         testing::skip!(Tool, "no /bin/true");
         return;
     };
+    let section_headers = u64::from_le_bytes(file[40..48].try_into().unwrap()) as usize;
+    damage(&file, 64 + 13 * 56, section_headers);
+}
+
+/// The same of a program of 32 bits.
+#[test]
+fn a_real_program_of_32_bits_damaged() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join("small.c");
+    std::fs::write(&source, "#include <stdio.h>\nint main(void) { return puts(\"small\"); }\n").unwrap();
+    let Some(program) = testing::c_program(folder.path(), "small", &[source], &["-m32", "-s"]) else { return };
+    let file = std::fs::read(program).unwrap();
+    assert_eq!(Image::parse(file.clone()).unwrap().bitness(), Bitness::Bits32);
+    let section_headers = u32::from_le_bytes(file[32..36].try_into().unwrap()) as usize;
+    damage(&file, 52 + 11 * 32, section_headers);
+}
+
+/// Cuts a file, and damages it: `headers` are those at its start, `section_headers` those at its end.
+fn damage(file: &[u8], headers: usize, section_headers: usize) {
     for length in (0..file.len()).step_by(97) {
         check(EVERYWHERE, &file[..length]);
     }
     // A fixed sequence of damage: headers more often than the rest.
     let mut random = fastrand::Rng::with_seed(1);
     let mut next = |limit: usize| random.usize(..limit);
-    let section_headers = u64::from_le_bytes(file[40..48].try_into().unwrap()) as usize;
     for round in 0..600 {
-        let mut damaged = file.clone();
+        let mut damaged = file.to_vec();
         for _ in 0..=next(4) {
             let at = match round % 4 {
-                0 => next(64 + 13 * 56),
+                0 => next(headers),
                 1 => section_headers + next(file.len() - section_headers),
                 _ => next(file.len()),
             };

@@ -13,7 +13,7 @@ fn refusal(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn what_is_not_an_x86_64_program_is_refused() {
+fn what_is_no_x86_program_is_refused() {
     let good = code(&[0xc3], vec![]).bytes();
     let patched = |offset: usize, byte: u8| {
         let mut bytes = good.clone();
@@ -23,10 +23,15 @@ fn what_is_not_an_x86_64_program_is_refused() {
     assert_eq!(refusal(b""), "not an ELF file: it starts with [], not with 7f 45 4c 46");
     assert_eq!(refusal(b"#!/bin/sh\n"), "not an ELF file: it starts with [23, 21, 2f, 62], not with 7f 45 4c 46");
     assert_eq!(refusal(&good[..40]), "the ELF header at 0x0 with 64 bytes does not fit in the file's 40 bytes");
-    let ident = "x86-64 code needs 2 (64 bits), 1 (little-endian), 1";
-    assert_eq!(patched(4, 1), format!("ELF class 1, data encoding 1, version 1: {ident}"));
+    let ident = "x86 code needs 1 or 2 (32 or 64 bits), 1 (little-endian), 1";
+    assert_eq!(patched(4, 3), format!("ELF class 3, data encoding 1, version 1: {ident}"));
     assert_eq!(patched(5, 2), format!("ELF class 2, data encoding 2, version 1: {ident}"));
-    assert_eq!(patched(18, 183), "ELF machine 183: only 62 (x86-64) can be analyzed");
+    let of_i386 = "ELF machine 3: only 62 (x86-64), and 3 (i386) in files of 32 bits, can be analyzed";
+    assert_eq!(patched(18, 3), of_i386);
+    assert_eq!(
+        patched(18, 183),
+        "ELF machine 183: only 62 (x86-64), and 3 (i386) in files of 32 bits, can be analyzed"
+    );
     assert!(patched(54, 55).starts_with("bad program headers: "), "{}", patched(54, 55));
     assert!(refusal(&good[..100]).starts_with("bad program headers: "));
     let code_is_missing = "executable segment at 0x1000 with 1 bytes does not fit in the file's 512 bytes";

@@ -33,8 +33,9 @@ fn starts(image: &Image, blocks: &BlockMap) -> BTreeSet<Svma> {
     decoded.map(|instruction| Svma(instruction.ip())).collect()
 }
 
-/// Every instruction that `objdump` sees in a function, and no other, with two exceptions: the instruction behind a `lock` prefix
-/// that code jumps over, and the one behind an `fwait`, which `objdump` prints as one with it (`fstcw` for `fwait; fnstcw`).
+/// Every instruction that `objdump` sees in a function, and no other, with three exceptions: the instruction behind a `lock` prefix
+/// that code jumps over, the one behind an `fwait`, which `objdump` prints as one with it (`fstcw` for `fwait; fnstcw`), and zeros, which
+/// it leaves out.
 #[test]
 fn instruction_boundaries_are_those_of_objdump() {
     for path in binaries() {
@@ -53,7 +54,8 @@ fn instruction_boundaries_are_those_of_objdump() {
         let explained = |address: Svma| {
             let prefix = Svma(address.0 - 1);
             let text = disassembly.get(&prefix).map_or("", String::as_str);
-            text.starts_with("lock ") || image.bytes_at(prefix, 1) == Some(&[0x9b])
+            let are_zeros = image.bytes_at(address, 2) == Some(&[0, 0]);
+            are_zeros || text.starts_with("lock ") || image.bytes_at(prefix, 1) == Some(&[0x9b])
         };
         let extra: Vec<_> = found.iter().filter(|address| !disassembly.contains_key(address)).collect();
         let unexplained: Vec<_> = extra.iter().filter(|address| !explained(***address)).take(20).collect();
@@ -171,9 +173,10 @@ fn unwind_entries_without_section_headers() {
     for path in binaries() {
         let image = Image::open(&path).unwrap();
         let mut bytes = std::fs::read(&path).unwrap();
-        // e_shoff, e_shnum, e_shstrndx.
-        bytes[40..48].fill(0);
-        bytes[60..64].fill(0);
+        // e_shoff, and e_shnum with e_shstrndx.
+        let [table, number] = if image.address_bytes() == 4 { [32..36, 48..52] } else { [40..48, 60..64] };
+        bytes[table].fill(0);
+        bytes[number].fill(0);
         let bare = Image::parse(bytes).unwrap();
         assert!(bare.sections().is_empty());
         let ranges = |image: &Image| -> BTreeSet<(Svma, Svma)> {

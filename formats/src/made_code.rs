@@ -6,7 +6,7 @@
 //! ```text
 //! hbbpcode  time, pid, then pieces:  address, length, bytes
 //! hbbpname  pid, then names:         address, size, length of the name, name
-//! hbbpvdso  length, the ELF file that the kernel maps into all processes
+//! hbbpvdso  length, an ELF file that the kernel maps into all processes: into those of 32 bits, if its class is 32
 //! ```
 //!
 //! Code and names of the kernel, as it was when the recording ended, are those of process [`KERNEL_PID`].
@@ -63,7 +63,7 @@ pub enum MadeCode<'a> {
         /// Of each name the first address, in the process, and the size in bytes.
         names: Vec<(u64, u64, &'a [u8])>,
     },
-    /// The ELF file that processes have as `[vdso]`.
+    /// The ELF file that processes have as `[vdso]`: those of 32 bits, if its class is 32, or else those of 64.
     Vdso(&'a [u8]),
 }
 

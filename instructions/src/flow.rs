@@ -43,6 +43,8 @@ impl Flow {
             FlowControl::IndirectCall => Self::IndirectCall,
             FlowControl::Return => Self::Return,
             FlowControl::Interrupt if matches!(code, Code::Int_imm8) => Self::SystemCall,
+            // Goes on, unless there was an overflow. 32-bit code only.
+            FlowControl::Interrupt if matches!(code, Code::Into) => Self::Next,
             FlowControl::XbeginXabortXend => Self::Conditional,
             FlowControl::Interrupt | FlowControl::Exception => Self::Trap,
         }

@@ -31,6 +31,7 @@ impl Operands {
             match instruction.op_kind(index) {
                 OpKind::Register => operands.add_register(instruction.op_register(index)),
                 OpKind::Immediate8to64 | OpKind::Immediate32to64 if index == 0 => operands.general_bits = 64,
+                OpKind::Immediate8to32 | OpKind::Immediate32 if index == 0 => operands.general_bits = 32,
                 OpKind::Memory => {
                     operands.add_memory(instruction.memory_index());
                     // `shl dword ptr [rdi], cl` is 32 bits wide.
@@ -38,7 +39,12 @@ impl Operands {
                         operands.general_bits = operands.memory.size() * 8;
                     }
                 }
-                OpKind::MemorySegRSI | OpKind::MemoryESRDI | OpKind::MemorySegRDI => operands.string = true,
+                OpKind::MemorySegRSI
+                | OpKind::MemoryESRDI
+                | OpKind::MemorySegRDI
+                | OpKind::MemorySegESI
+                | OpKind::MemoryESEDI
+                | OpKind::MemorySegEDI => operands.string = true,
                 _ => {}
             }
         }

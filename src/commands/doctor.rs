@@ -151,7 +151,7 @@ fn text(report: &Report) -> String {
 fn software_tracing(tracing: &TracingReport, clock: Probe) -> String {
     let stops = tracing.ptrace.works() && clock.works();
     let ways = match (tracing.agents, tracing.timers) {
-        (true, _) => "yes",
+        (true, _) => "yes, of 64-bit code",
         (false, _) if stops => {
             "by stops only (agents need FSGSBASE, Linux 5.9, a clock, and a hbbp that is not linked statically)"
         }

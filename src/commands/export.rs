@@ -268,6 +268,9 @@ fn of_one_binary(
     let (flow, notes) = flow(args, input)?;
     let profiled = Profiled::choose(&flow, &args.input.analysis.search())?;
     notes.iter().chain(&profiled.describe()).for_each(output::say);
+    if matches!(args.format, Format::Bolt | Format::BoltPreagg) {
+        check_class(&profiled)?;
+    }
     if args.format != Format::Bolt {
         check_branches(&profiled)?;
     }
@@ -276,6 +279,17 @@ fn of_one_binary(
     }
     let notes = write_to(args.output.as_deref(), |out| Ok(write(&profiled, out)?))?;
     notes.iter().for_each(output::say);
+    Ok(())
+}
+
+/// Ends the command where BOLT does not take the file.
+fn check_class(profiled: &Profiled<'_>) -> anyhow::Result<()> {
+    if profiled.code.binary.image.address_bytes() == 4 {
+        bail!(
+            "{} is an ELF file of 32 bits, and BOLT takes those of 64 bits only: for compilers there are --format llvm-extbin and gcov",
+            profiled.module.module.path
+        );
+    }
     Ok(())
 }
 

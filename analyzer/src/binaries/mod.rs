@@ -284,8 +284,17 @@ impl BinarySearch {
 }
 
 /// Where programs and libraries are installed.
-const INSTALLED: [&str; 7] =
-    ["usr/bin", "usr/sbin", "usr/local/bin", "usr/local/lib", "usr/lib", "usr/lib64", "usr/lib/x86_64-linux-gnu"];
+const INSTALLED: [&str; 9] = [
+    "usr/bin",
+    "usr/sbin",
+    "usr/local/bin",
+    "usr/local/lib",
+    "usr/lib",
+    "usr/lib64",
+    "usr/lib/x86_64-linux-gnu",
+    "usr/lib32",
+    "usr/lib/i386-linux-gnu",
+];
 
 /// A file that may be a module's.
 struct Candidate {

@@ -1,7 +1,7 @@
 //! The `NT_GNU_BUILD_ID` note.
 
 use object::LittleEndian as LE;
-use object::elf::{FileHeader64, NT_GNU_BUILD_ID, PT_NOTE, ProgramHeader64, SHT_NOTE};
+use object::elf::{NT_GNU_BUILD_ID, PT_NOTE, SHT_NOTE};
 use object::read::elf::{FileHeader, NoteIterator, ProgramHeader, SectionHeader};
 
 use super::file_bytes::FileBytes;
@@ -14,24 +14,24 @@ const MOST: usize = 64;
 
 /// The build-id. Note segments are asked first (they are what the kernel reads), then note
 /// sections (all that a separate debug file has).
-pub(super) fn build_id(
-    header: &FileHeader64<LE>,
-    program_headers: &[ProgramHeader64<LE>],
+pub(super) fn build_id<Elf: FileHeader<Endian = LE>>(
+    header: &Elf,
+    program_headers: &[Elf::ProgramHeader],
     bytes: &FileBytes,
 ) -> Option<BuildId> {
     let segments = program_headers
         .iter()
-        .filter(|segment| segment.p_filesz.get(LE) <= LONGEST && segment.p_type.get(LE) == PT_NOTE)
+        .filter(|segment| segment.p_filesz(LE).into() <= LONGEST && segment.p_type(LE) == PT_NOTE)
         .take(MOST);
     let in_segments = segments.filter_map(|segment| segment.notes(LE, bytes).ok().flatten());
     let sections = header.section_headers(LE, bytes).unwrap_or_default();
     let sections =
-        sections.iter().filter(|section| section.sh_size.get(LE) <= LONGEST && section.sh_type.get(LE) == SHT_NOTE);
+        sections.iter().filter(|section| section.sh_size(LE).into() <= LONGEST && section.sh_type(LE) == SHT_NOTE);
     let in_sections = sections.take(MOST).filter_map(|section| section.notes(LE, bytes).ok().flatten());
     in_segments.chain(in_sections).find_map(in_notes)
 }
 
-fn in_notes(mut notes: NoteIterator<'_, FileHeader64<LE>>) -> Option<BuildId> {
+fn in_notes(mut notes: NoteIterator<'_, impl FileHeader<Endian = LE>>) -> Option<BuildId> {
     while let Ok(Some(note)) = notes.next() {
         if note.name() == b"GNU"
             && note.n_type(LE) == NT_GNU_BUILD_ID

@@ -1,6 +1,7 @@
 //! Sections of debug information, decompressed.
 
-use object::elf::{CompressionHeader64, ELFCOMPRESS_ZLIB, ELFCOMPRESS_ZSTD};
+use object::elf::{CompressionHeader32, CompressionHeader64, ELFCOMPRESS_ZLIB, ELFCOMPRESS_ZSTD};
+use object::read::elf::CompressionHeader;
 use object::read::{CompressedData, CompressionFormat};
 use object::{LittleEndian as LE, pod};
 
@@ -20,7 +21,7 @@ const IS_SUPPLEMENT: u8 = 1;
 /// Why a compressed section cannot be expanded. Every message begins with the section's name.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ExpansionError {
-    /// It has `SHF_COMPRESSED`, and is shorter than the header (`Elf64_Chdr`) that it has to begin with.
+    /// It has `SHF_COMPRESSED`, and is shorter than the header (`Elf64_Chdr`, `Elf32_Chdr`) that it has to begin with.
     #[error("{name} is compressed, and its {bytes} bytes do not hold the header")]
     Header {
         /// Name of the section.
@@ -84,7 +85,11 @@ impl Image {
     /// As for [`Self::debug_section`].
     pub(crate) fn expanded(&self, section: &Section) -> Result<Vec<u8>, ExpansionError> {
         let bytes = self.section_bytes(section);
-        if section.compressed { expand_elf(&section.name, &bytes) } else { Ok(bytes.into_owned()) }
+        match (section.compressed, self.address_bytes()) {
+            (false, _) => Ok(bytes.into_owned()),
+            (true, 4) => expand_elf::<CompressionHeader32<LE>>(&section.name, &bytes),
+            (true, _) => expand_elf::<CompressionHeader64<LE>>(&section.name, &bytes),
+        }
     }
 
     /// Whether the file itself has debug information.
@@ -145,15 +150,15 @@ impl Image {
 }
 
 /// A section with `SHF_COMPRESSED`: a header, then the stream.
-fn expand_elf(name: &str, bytes: &[u8]) -> Result<Vec<u8>, ExpansionError> {
-    let (header, stream) = pod::from_bytes::<CompressionHeader64<LE>>(bytes)
+fn expand_elf<Header: CompressionHeader<Endian = LE>>(name: &str, bytes: &[u8]) -> Result<Vec<u8>, ExpansionError> {
+    let (header, stream) = pod::from_bytes::<Header>(bytes)
         .map_err(|()| ExpansionError::Header { name: name.to_owned(), bytes: bytes.len() })?;
-    let format = match header.ch_type.get(LE) {
+    let format = match header.ch_type(LE) {
         ELFCOMPRESS_ZLIB => CompressionFormat::Zlib,
         ELFCOMPRESS_ZSTD => CompressionFormat::Zstandard,
         other => return Err(ExpansionError::Algorithm { name: name.to_owned(), algorithm: other.0 }),
     };
-    expand(name, format, stream, header.ch_size.get(LE))
+    expand(name, format, stream, header.ch_size(LE).into())
 }
 
 /// A section of the old kind: `ZLIB`, the size in eight bytes, the largest first, then the stream.
@@ -204,13 +209,13 @@ mod tests {
             ".debug_str is compressed, and does not start as such sections do"
         );
         assert_eq!(
-            refused(expand_elf(".debug_str", &[0; 4])),
+            refused(expand_elf::<CompressionHeader64<LE>>(".debug_str", &[0; 4])),
             ".debug_str is compressed, and its 4 bytes do not hold the header"
         );
         let mut unknown = [0; 24];
         unknown[0] = 3;
         assert_eq!(
-            refused(expand_elf(".debug_str", &unknown)),
+            refused(expand_elf::<CompressionHeader64<LE>>(".debug_str", &unknown)),
             ".debug_str is compressed in a way that is not known (3)"
         );
         old[4..12].copy_from_slice(&17_u64.to_be_bytes());
@@ -228,6 +233,9 @@ mod tests {
         let mut new = [1_u32.to_le_bytes(), [0; 4]].concat();
         new.extend([17_u64.to_le_bytes(), 1_u64.to_le_bytes()].concat());
         new.extend(stream);
-        assert_eq!(expand_elf(".debug_str", &new).unwrap(), b"hello hello hello");
+        assert_eq!(expand_elf::<CompressionHeader64<LE>>(".debug_str", &new).unwrap(), b"hello hello hello");
+        let mut short = [1_u32, 17, 1].map(u32::to_le_bytes).concat();
+        short.extend(stream);
+        assert_eq!(expand_elf::<CompressionHeader32<LE>>(".debug_str", &short).unwrap(), b"hello hello hello");
     }
 }

@@ -1,6 +1,6 @@
 //! Bytes to instructions.
 
-use iced_x86::{Decoder, DecoderOptions, Instruction};
+use iced_x86::{Decoder, Instruction};
 
 use super::{Block, Image};
 use crate::address::Svma;
@@ -18,9 +18,7 @@ pub(super) struct CodeDecoder<'image> {
 impl<'image> CodeDecoder<'image> {
     /// A range outside of the image decodes to nothing.
     pub fn new(image: &'image Image, start: Svma, size: u64) -> Self {
-        let bytes = image.bytes_at(start, size).unwrap_or_default();
-        let decoder = Decoder::with_ip(64, bytes, start.0, DecoderOptions::NONE);
-        Self { decoder, start, instruction: Instruction::default() }
+        Self { decoder: image.decoder(start, size), start, instruction: Instruction::default() }
     }
 
     /// The instruction at an offset; `None` if there is none that ends inside the range.
@@ -44,6 +42,6 @@ impl<'image> CodeDecoder<'image> {
 pub fn instructions<'image>(image: &'image Image, block: &Block) -> impl Iterator<Item = Instruction> + use<'image> {
     let size = (block.last.0 - block.start.0).saturating_add(LONGEST_INSTRUCTION);
     let last = block.last.0;
-    let decoder = Decoder::with_ip(64, image.bytes_up_to(block.start, size), block.start.0, DecoderOptions::NONE);
+    let decoder = image.decoder(block.start, size);
     decoder.into_iter().take_while(move |instruction| instruction.ip() <= last && !instruction.is_invalid())
 }

@@ -25,7 +25,7 @@ type Cie<'image> = gimli::CommonInformationEntry<Bytes<'image>>;
 pub(crate) fn unwind_ranges(image: &Image, regions: &[Region]) -> Vec<Function> {
     let Some((bytes, start)) = eh_frame(image) else { return Vec::new() };
     let mut section = EhFrame::new(&bytes, LittleEndian);
-    section.set_address_size(8);
+    section.set_address_size(image.address_bytes());
     let text = image.section(".text").map_or(0, |section| section.start.0);
     let bases = BaseAddresses::default().set_eh_frame(start.0).set_text(text);
     let mut cies: HashMap<EhFrameOffset, Cie<'_>> = HashMap::new();
@@ -73,7 +73,7 @@ fn eh_frame(image: &Image) -> Option<(Cow<'_, [u8]>, Svma)> {
     let start = image.eh_frame_header()?;
     let header = EhFrameHdr::new(image.bytes_up_to(start, 64), LittleEndian);
     let bases = BaseAddresses::default().set_eh_frame_hdr(start.0);
-    let Pointer::Direct(table) = header.parse(&bases, 8).ok()?.eh_frame_ptr() else { return None };
+    let Pointer::Direct(table) = header.parse(&bases, image.address_bytes()).ok()?.eh_frame_ptr() else { return None };
     // A zero length ends the table before the segment does.
     Some((Cow::Borrowed(image.bytes_up_to(Svma(table), u64::MAX)), Svma(table)))
 }

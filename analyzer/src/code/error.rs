@@ -27,9 +27,10 @@ pub enum ImageError {
     /// The first bytes are not ELF's.
     #[error("not an ELF file: it starts with {0:02x?}, not with 7f 45 4c 46")]
     NotElf(Vec<u8>),
-    /// An ELF file of another class, byte order or version than x86-64 code has.
+    /// An ELF file of another class, byte order or version than x86 code has.
     #[error(
-        "ELF class {class}, data encoding {data}, version {version}: x86-64 code needs 2 (64 bits), 1 (little-endian), 1"
+        "ELF class {class}, data encoding {data}, version {version}: \
+         x86 code needs 1 or 2 (32 or 64 bits), 1 (little-endian), 1"
     )]
     Ident {
         /// `e_ident[EI_CLASS]`: 1 is 32 bits, 2 is 64 bits.
@@ -39,8 +40,8 @@ pub enum ImageError {
         /// `e_ident[EI_VERSION]`: 1 (`EV_CURRENT`) is the only one there is.
         version: u8,
     },
-    /// An ELF file for another machine.
-    #[error("ELF machine {0}: only 62 (x86-64) can be analyzed")]
+    /// An ELF file for another machine, or of 64 bits for i386.
+    #[error("ELF machine {0}: only 62 (x86-64), and 3 (i386) in files of 32 bits, can be analyzed")]
     Machine(u16),
     /// A structure that is needed does not fit in the file.
     #[error("{what} at {offset:#x} with {size} bytes does not fit in the file's {file} bytes")]
@@ -57,4 +58,10 @@ pub enum ImageError {
     /// The program headers contradict the format or each other.
     #[error("bad program headers: {0}")]
     ProgramHeaders(String),
+}
+
+impl ImageError {
+    pub(super) fn header_truncated(size: u64, file: u64) -> Self {
+        Self::Truncated { what: "the ELF header", offset: 0, size, file }
+    }
 }

@@ -6,20 +6,21 @@ use std::path::Path;
 use std::sync::Arc;
 
 use formats::mapped_files::id_of_bytes;
+use iced_x86::Decoder;
 use object::LittleEndian as LE;
-use object::elf::{EM_X86_64, ET_CORE, FileHeader64, PT_GNU_EH_FRAME, PT_LOAD};
-use object::read::elf::FileHeader;
+use object::elf::{EM_386, EM_X86_64, ET_CORE, FileHeader32, FileHeader64, PF_X, PT_GNU_EH_FRAME, PT_LOAD};
+use object::read::elf::{FileHeader, ProgramHeader};
 
-use super::ImageError;
 use super::build_id::build_id;
 use super::file_bytes::FileBytes;
 use super::file_identity::FileIdentity;
 use super::section::{Section, sections};
 use super::segment::{Segment, load_segments};
+use super::{Bitness, ImageError};
 use crate::address::Svma;
 use crate::build_id::BuildId;
 
-/// An x86-64 ELF file opened for analysis.
+/// An ELF file for x86-64, x32 or i386, opened for analysis.
 ///
 /// Opening reads headers only; symbols, unwind tables and code are read when a [`FunctionTable`](super::FunctionTable) or
 /// [`BlockMap`](super::BlockMap) needs them. The file must not change meanwhile: what can no longer be read counts as
@@ -27,6 +28,11 @@ use crate::build_id::BuildId;
 #[derive(Clone, Debug)]
 pub struct Image {
     bytes: Arc<FileBytes>,
+    bitness: Bitness,
+    address_bytes: u8,
+    is_core: bool,
+    /// Where the section headers end.
+    headers_end: u64,
     pub(super) identity: Option<FileIdentity>,
     segments: Vec<Segment>,
     /// The executable ones of `segments`: disjoint, by address.
@@ -36,6 +42,8 @@ pub struct Image {
     base: Svma,
     entry: Svma,
     eh_frame_header: Option<Svma>,
+    /// Offset and size of code that is not in the file, if none is.
+    missing_code: Option<(u64, u64)>,
     notes: Vec<String>,
 }
 
@@ -55,7 +63,7 @@ impl Image {
     /// Parses the bytes of a file.
     ///
     /// # Errors
-    /// The bytes are not a little-endian 64-bit ELF file for x86-64, its program headers do not fit in the file or state
+    /// The bytes are not a little-endian ELF file for x86-64, x32 or i386, its program headers do not fit in the file or state
     /// more code than the file can hold, or the bytes end before the first byte of code.
     /// Other damage is survived and told by [`Self::notes`].
     pub fn parse(bytes: Vec<u8>) -> Result<Self, ImageError> {
@@ -79,6 +87,16 @@ impl Image {
     /// Which file it is, in the state before anything of it was read; `None` for bytes in memory.
     pub fn identity(&self) -> Option<FileIdentity> {
         self.identity
+    }
+
+    /// Whether its code is of 32 or 64 bits.
+    pub fn bitness(&self) -> Bitness {
+        self.bitness
+    }
+
+    /// Bytes of the addresses that the file states: 4 where its class is 32 (i386 and x32), or else 8.
+    pub fn address_bytes(&self) -> u8 {
+        self.address_bytes
     }
 
     /// The build id: 20 bytes as a rule, other lengths are possible.
@@ -133,6 +151,24 @@ impl Image {
         self.bytes_at(start, left.min(len)).unwrap_or_default()
     }
 
+    /// Decodes at most `size` bytes from `start`: those of [`Self::bytes_up_to`].
+    pub fn decoder(&self, start: Svma, size: u64) -> Decoder<'_> {
+        self.bitness.decoder(self.bytes_up_to(start, size), start)
+    }
+
+    /// The address that the file has at an address.
+    pub(super) fn address_at(&self, place: Svma) -> Option<Svma> {
+        match *self.bytes_at(place, self.address_bytes.into())? {
+            [a, b, c, d] => Some(Svma(u32::from_le_bytes([a, b, c, d]).into())),
+            ref bytes => Some(Svma(u64::from_le_bytes(bytes.try_into().ok()?))),
+        }
+    }
+
+    /// `_GLOBAL_OFFSET_TABLE_`: what position-independent code of 32 bits has in a register.
+    pub(super) fn global_offset_table(&self) -> Option<Svma> {
+        self.section(".got.plt").or_else(|| self.section(".got")).map(|section| section.start)
+    }
+
     /// The lowest address of any load segment, rounded down to a page (4,096 bytes): what the load address of
     /// a running program is compared with.
     pub fn base_vaddr(&self) -> Svma {
@@ -156,7 +192,7 @@ impl Image {
 
     /// Whether it is a core file: memory of something that ran, not a program.
     pub fn is_core(&self) -> bool {
-        file_header(&self.bytes).is_ok_and(|header| header.e_type.get(LE) == ET_CORE)
+        self.is_core
     }
 
     /// What was damaged or odd about the file, but survivable.
@@ -171,12 +207,8 @@ impl Image {
 
     /// Where the last of its sections, or their headers, ends: a file of fewer bytes was cut.
     pub fn expected_length(&self) -> u64 {
-        let headers = file_header(&self.bytes).map_or(0, |header| {
-            let size = u64::from(header.e_shnum.get(LE)) * u64::from(header.e_shentsize.get(LE));
-            header.e_shoff.get(LE).saturating_add(size)
-        });
         let sections = self.sections.iter().filter(|section| section.has_bytes());
-        sections.map(|section| section.file_offset.saturating_add(section.size)).fold(headers, u64::max)
+        sections.map(|section| section.file_offset.saturating_add(section.size)).fold(self.headers_end, u64::max)
     }
 
     pub(super) fn shared_bytes(&self) -> Arc<FileBytes> {
@@ -205,7 +237,7 @@ impl Image {
         if image.code.is_empty() {
             image.notes.push("the file has no executable load segment".to_owned());
         }
-        if let Some((offset, size)) = image.missing_code() {
+        if let Some((offset, size)) = image.missing_code {
             let file = image.bytes.length();
             return Err(ImageError::Truncated { what: "executable segment", offset, size, file });
         }
@@ -217,46 +249,52 @@ impl Image {
         if file_size > Self::MAX_BYTES {
             return Err(ImageError::TooLarge { bytes: file_size, limit: Self::MAX_BYTES });
         }
+        match class(&bytes)? {
+            Class::Elf32 => Self::parse_class::<FileHeader32<LE>>(bytes),
+            Class::Elf64 => Self::parse_class::<FileHeader64<LE>>(bytes),
+        }
+    }
+
+    fn parse_class<Elf: FileHeader<Endian = LE>>(bytes: FileBytes) -> Result<Self, ImageError> {
+        let file_size = bytes.length();
+        let size = size_of::<Elf>() as u64;
+        let header = Elf::parse(&bytes).map_err(|_| ImageError::header_truncated(size, file_size))?;
+        let bitness = match header.e_machine(LE) {
+            EM_X86_64 => Bitness::Bits64,
+            EM_386 if header.is_class_32() => Bitness::Bits32,
+            other => return Err(ImageError::Machine(other.0)),
+        };
         let mut notes = Vec::new();
-        let header = file_header(&bytes)?;
         let program_headers = header.program_headers(LE, &bytes).map_err(|error| {
             ImageError::ProgramHeaders(format!(
                 "{error} ({} entries of {} bytes at {:#x} in a file of {file_size} bytes)",
-                header.e_phnum.get(LE),
-                header.e_phentsize.get(LE),
-                header.e_phoff.get(LE)
+                header.e_phnum(LE),
+                header.e_phentsize(LE),
+                header.e_phoff(LE).into()
             ))
         })?;
         let segments = load_segments(program_headers, file_size, &mut notes)?;
-        let load = program_headers.iter().filter(|header| header.p_type.get(LE) == PT_LOAD);
-        let base = load.map(|header| header.p_vaddr.get(LE)).min().unwrap_or(0);
-        let frame = program_headers.iter().find(|header| header.p_type.get(LE) == PT_GNU_EH_FRAME);
+        let load = program_headers.iter().filter(|header| header.p_type(LE) == PT_LOAD);
+        let base = load.map(|header| header.p_vaddr(LE).into()).min().unwrap_or(0);
+        let frame = program_headers.iter().find(|header| header.p_type(LE) == PT_GNU_EH_FRAME);
+        let section_headers = u64::from(header.e_shnum(LE)) * u64::from(header.e_shentsize(LE));
         Ok(Self {
+            bitness,
+            address_bytes: if header.is_class_32() { 4 } else { 8 },
+            is_core: header.e_type(LE) == ET_CORE,
+            headers_end: header.e_shoff(LE).into().saturating_add(section_headers),
+            missing_code: missing_code(program_headers, &segments),
             code: segments.iter().filter(|segment| segment.executable).copied().collect(),
             segments,
             sections: sections(header, &bytes, &mut notes),
             build_id: build_id(header, program_headers, &bytes),
             base: Svma(base & !0xfff),
-            entry: Svma(header.e_entry.get(LE)),
-            eh_frame_header: frame.map(|header| Svma(header.p_vaddr.get(LE))),
+            entry: Svma(header.e_entry(LE).into()),
+            eh_frame_header: frame.map(|header| Svma(header.p_vaddr(LE).into())),
             notes,
-            bytes: Arc::new(bytes),
             identity: None,
+            bytes: Arc::new(bytes),
         })
-    }
-
-    /// The file range of the first executable segment that has no byte at all in the file, if no other has any.
-    fn missing_code(&self) -> Option<(u64, u64)> {
-        if self.executable_segments().next().is_some() {
-            return None;
-        }
-        let header = file_header(&self.bytes).ok()?;
-        let program_headers = header.program_headers(LE, &*self.bytes).ok()?;
-        program_headers
-            .iter()
-            .filter(|header| header.p_type.get(LE) == PT_LOAD && header.p_flags.get(LE).0 & object::elf::PF_X.0 != 0)
-            .map(|header| (header.p_offset.get(LE), header.p_filesz.get(LE)))
-            .find(|&(_, size)| size > 0)
     }
 
     fn segment_of(&self, address: Svma) -> Option<&Segment> {
@@ -268,21 +306,32 @@ impl Image {
     }
 }
 
-fn file_header(bytes: &FileBytes) -> Result<&FileHeader64<LE>, ImageError> {
+/// `e_ident[EI_CLASS]`.
+enum Class {
+    Elf32,
+    Elf64,
+}
+
+fn class(bytes: &FileBytes) -> Result<Class, ImageError> {
     let ident = bytes.get_up_to(0, 7);
     if !ident.starts_with(b"\x7fELF") {
         return Err(ImageError::NotElf(ident.iter().take(4).copied().collect()));
     }
-    let truncated = ImageError::Truncated { what: "the ELF header", offset: 0, size: 64, file: bytes.length() };
-    let &[_, _, _, _, class, data, version] = ident else { return Err(truncated) };
-    if (class, data, version) != (2, 1, 1) {
-        return Err(ImageError::Ident { class, data, version });
+    match *ident {
+        [_, _, _, _, 1, 1, 1] => Ok(Class::Elf32),
+        [_, _, _, _, 2, 1, 1] => Ok(Class::Elf64),
+        [_, _, _, _, class, data, version] => Err(ImageError::Ident { class, data, version }),
+        _ => Err(ImageError::header_truncated(size_of::<FileHeader64<LE>>() as u64, bytes.length())),
     }
-    let header = FileHeader64::<LE>::parse(bytes).map_err(|_| truncated)?;
-    match header.e_machine.get(LE) {
-        EM_X86_64 => Ok(header),
-        other => Err(ImageError::Machine(other.0)),
+}
+
+/// The file range of the first executable segment that has no byte at all in the file, if no other has any.
+fn missing_code(headers: &[impl ProgramHeader<Endian = LE>], segments: &[Segment]) -> Option<(u64, u64)> {
+    if segments.iter().any(|segment| segment.executable) {
+        return None;
     }
+    let code = headers.iter().filter(|header| header.p_type(LE) == PT_LOAD && header.p_flags(LE).contains(PF_X));
+    code.map(|header| (header.p_offset(LE).into(), header.p_filesz(LE).into())).find(|&(_, size)| size > 0)
 }
 
 fn open(path: &Path) -> Result<(FileBytes, FileIdentity), ImageError> {

@@ -11,6 +11,7 @@
 
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
+mod bitness;
 mod block;
 mod block_map;
 mod build_id;
@@ -35,12 +36,14 @@ mod names;
 mod observed;
 mod plt;
 mod region;
+mod relocations;
 mod section;
 mod segment;
 mod symbols;
 mod trace;
 mod variants;
 
+pub use bitness::Bitness;
 pub use block::{Block, BlockStatistics, Evidence, Terminator};
 pub use block_map::BlockMap;
 pub(crate) use debug_section::ExpansionError;

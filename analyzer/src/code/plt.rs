@@ -3,22 +3,26 @@
 //! An entry is a stub of 8 or 16 bytes that jumps through a slot of the global offset table; the relocation of that slot
 //! names the function. With indirect branch tracking the lazy half of a pair has no such jump: it pushes
 //! the index of the relocation instead.
+//!
+//! ```text
+//! 64 bits  jmp *slot(%rip)      push $index
+//! 32 bits  jmp *slot            push $offset, in bytes
+//!          jmp *slot(%ebx)      position-independent: %ebx is the address of the global offset table
+//! ```
 
-use iced_x86::{Code, Decoder, DecoderOptions, OpKind, Register};
+use iced_x86::{Code, Instruction, OpKind, Register};
 use object::LittleEndian as LE;
-use object::elf::{
-    R_X86_64_GLOB_DAT, R_X86_64_IRELATIVE, R_X86_64_JUMP_SLOT, Rela64, RelocationType, SHT_DYNSYM, SHT_RELA,
-};
-use object::pod::slice_from_all_bytes;
+use object::elf::{Rel32, SHT_DYNSYM};
 use std::collections::HashMap;
 
-use super::Image;
 use super::candidate::{Candidate, Rank};
 use super::function::Origin;
 use super::names::Name;
 use super::region::Region;
+use super::relocations::{SlotOf, has_relocations, slots};
 use super::section::Section;
 use super::symbols::SymbolTable;
+use super::{Bitness, Image};
 use crate::address::Svma;
 
 /// Adds the entries of all PLT sections that can be named.
@@ -48,7 +52,7 @@ pub(super) fn add_plt_entries(image: &Image, regions: &[Region], candidates: &mu
 /// Entries have 16 bytes, but those that are only a jump and `xchg %ax,%ax`. The section header's word on it may be 0.
 fn entry_size(bytes: &[u8]) -> usize {
     match bytes {
-        [0xff, 0x25, _, _, _, _, 0x66, 0x90, ..] => 8,
+        [0xff, 0x25 | 0xa3, _, _, _, _, 0x66, 0x90, ..] => 8,
         _ => 16,
     }
 }
@@ -59,47 +63,60 @@ fn is_plt(name: &str) -> bool {
 
 /// Slots of the global offset table, by address and by index in the table of lazy relocations.
 struct Slots {
-    by_address: HashMap<u64, Name>,
+    by_address: HashMap<Svma, Name>,
     lazy: Vec<Option<Name>>,
+    bitness: Bitness,
+    global_offset_table: Option<Svma>,
 }
 
 impl Slots {
     fn of(image: &Image) -> Self {
         let symbols = SymbolTable::of(image, SHT_DYNSYM);
-        let mut slots = Self { by_address: HashMap::new(), lazy: Vec::new() };
-        let sections = image.sections().iter().filter(|section| section.kind == SHT_RELA);
+        let (mut by_address, mut lazily) = (HashMap::new(), Vec::new());
+        let sections = image.sections().iter().filter(|section| has_relocations(section));
         for section in within_file(image, sections) {
-            let lazy = section.name == ".rela.plt";
-            let bytes = image.section_bytes(section);
-            let (whole, _) = bytes.as_chunks::<{ size_of::<Rela64<LE>>() }>();
-            let relocations: &[Rela64<LE>] = slice_from_all_bytes(whole.as_flattened()).unwrap_or_default();
-            for relocation in relocations {
-                let name = target(relocation, symbols.as_ref());
+            let lazy = section.name == ".rela.plt" || section.name == ".rel.plt";
+            for (slot, of) in slots(image, section) {
+                let name = name(of, symbols.as_ref());
                 if let Some(name) = name {
-                    slots.by_address.insert(relocation.r_offset.get(LE), name);
+                    by_address.insert(slot, name);
                 }
                 if lazy {
-                    slots.lazy.push(name);
+                    lazily.push(name);
                 }
             }
         }
-        slots
+        let (bitness, global_offset_table) = (image.bitness(), image.global_offset_table());
+        Self { by_address, lazy: lazily, bitness, global_offset_table }
     }
 
     fn name_of_entry(&self, bytes: &[u8], start: Svma) -> Option<Name> {
         let mut pushed = None;
-        for instruction in &mut Decoder::with_ip(64, bytes, start.0, DecoderOptions::NONE) {
+        for instruction in &mut self.bitness.decoder(bytes, start) {
             match instruction.code() {
-                Code::Jmp_rm64 if instruction.op0_kind() == OpKind::Memory => {
-                    let relative = instruction.memory_base() == Register::RIP;
-                    return self.by_address.get(&instruction.memory_displacement64()).copied().filter(|_| relative);
+                Code::Jmp_rm64 | Code::Jmp_rm32 if instruction.op0_kind() == OpKind::Memory => {
+                    return self.by_address.get(&self.slot(&instruction)?).copied();
                 }
                 Code::Pushq_imm32 | Code::Pushq_imm8 => pushed = usize::try_from(instruction.immediate(0)).ok(),
+                Code::Pushd_imm32 => pushed = Some(instruction.immediate32() as usize / size_of::<Rel32<LE>>()),
                 Code::INVALID => break,
                 _ => {}
             }
         }
         *self.lazy.get(pushed?)?
+    }
+
+    /// The slot that a jump goes through.
+    fn slot(&self, jump: &Instruction) -> Option<Svma> {
+        match (self.bitness, jump.memory_base()) {
+            (Bitness::Bits64, Register::RIP) => Some(Svma(jump.memory_displacement64())),
+            (Bitness::Bits32, Register::None) => Some(Svma(jump.memory_displacement32().into())),
+            (Bitness::Bits32, Register::EBX) => {
+                let table = self.global_offset_table?.0 as u32;
+                Some(Svma(table.wrapping_add(jump.memory_displacement32()).into()))
+            }
+            _ => None,
+        }
     }
 }
 
@@ -118,14 +135,13 @@ fn within_file<'image>(
     })
 }
 
-fn target(relocation: &Rela64<LE>, symbols: Option<&SymbolTable<'_>>) -> Option<Name> {
-    match relocation.r_type(LE, false) {
-        R_X86_64_JUMP_SLOT | R_X86_64_GLOB_DAT => {
+fn name(of: SlotOf, symbols: Option<&SymbolTable<'_>>) -> Option<Name> {
+    match of {
+        SlotOf::Symbol(index) => {
             let symbols = symbols?;
-            let symbol = symbols.symbols().get(relocation.r_sym(LE, false) as usize)?;
-            symbols.name_offset(symbol).map(Name::Plt)
+            symbols.name_offset(symbols.symbols().get(index)?).map(Name::Plt)
         }
-        R_X86_64_IRELATIVE => Some(Name::PltOfResolver(Svma(relocation.r_addend.get(LE).cast_unsigned()))),
-        RelocationType(_) => None,
+        SlotOf::Resolver(resolver) => Some(Name::PltOfResolver(resolver)),
+        SlotOf::Other => None,
     }
 }

@@ -1,7 +1,8 @@
 //! Load segments: where parts of the file lie in memory.
 
 use object::LittleEndian as LE;
-use object::elf::{PF_X, PT_LOAD, ProgramHeader64};
+use object::elf::{PF_X, PT_LOAD};
+use object::read::elf::ProgramHeader;
 
 use super::ImageError;
 use crate::address::Svma;
@@ -39,16 +40,16 @@ impl Segment {
 /// The load segments that have bytes in the file, by address; executable ones are disjoint. What had to be cut or
 /// left out is said in `notes`.
 pub(super) fn load_segments(
-    headers: &[ProgramHeader64<LE>],
+    headers: &[impl ProgramHeader<Endian = LE>],
     file_size: u64,
     notes: &mut Vec<String>,
 ) -> Result<Vec<Segment>, ImageError> {
     let mut segments = Vec::new();
-    for header in headers.iter().filter(|header| header.p_type.get(LE) == PT_LOAD) {
-        let start = header.p_vaddr.get(LE);
-        let file_offset = header.p_offset.get(LE);
-        let stated = header.p_filesz.get(LE);
-        let executable = header.p_flags.get(LE).0 & PF_X.0 != 0;
+    for header in headers.iter().filter(|header| header.p_type(LE) == PT_LOAD) {
+        let start: u64 = header.p_vaddr(LE).into();
+        let file_offset: u64 = header.p_offset(LE).into();
+        let stated: u64 = header.p_filesz(LE).into();
+        let executable = header.p_flags(LE).contains(PF_X);
         let size = stated.min(file_size.saturating_sub(file_offset)).min(u64::MAX - start);
         if size < stated {
             notes.push(format!(

@@ -4,8 +4,9 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use object::LittleEndian as LE;
-use object::elf::{SHN_ABS, SHN_UNDEF, SHT_DYNSYM, SHT_SYMTAB, STT_FUNC, STT_OBJECT, SectionType, Sym64};
-use object::pod::slice_from_all_bytes;
+use object::elf::{SHN_ABS, SHN_UNDEF, SHT_DYNSYM, SHT_SYMTAB, STT_FUNC, STT_OBJECT, SectionType, Sym32, Sym64};
+use object::pod::{bytes_of, slice_from_all_bytes};
+use object::{U32, U64};
 
 use super::Image;
 use super::candidate::{Candidate, Rank};
@@ -27,7 +28,9 @@ impl<'image> SymbolTable<'image> {
         let section = image.sections().iter().find(|section| section.kind == kind)?;
         let strings = image.sections().get(section.link as usize)?;
         let strings = strings.file_offset..strings.file_offset.saturating_add(strings.size);
-        Some(Self { bytes: image.section_bytes(section), strings })
+        let bytes = image.section_bytes(section);
+        let bytes = if image.address_bytes() == 4 { Cow::Owned(widened(&bytes)) } else { bytes };
+        Some(Self { bytes, strings })
     }
 
     pub fn symbols(&self) -> &[Sym64<LE>] {
@@ -40,6 +43,23 @@ impl<'image> SymbolTable<'image> {
         let offset = self.strings.start.checked_add(symbol.st_name.get(LE).into())?;
         (symbol.st_name.get(LE) != 0 && offset < self.strings.end).then(|| u32::try_from(offset).ok())?
     }
+}
+
+/// The symbols of a file of class 32, as one of class 64 has them.
+fn widened(symbols: &[u8]) -> Vec<u8> {
+    let (whole, _) = symbols.as_chunks::<{ size_of::<Sym32<LE>>() }>();
+    let symbols: &[Sym32<LE>] = slice_from_all_bytes(whole.as_flattened()).unwrap_or_default();
+    let widened = symbols.iter().map(|symbol| Sym64::<LE> {
+        st_name: U32::new(LE, symbol.st_name.get(LE)),
+        st_info: symbol.st_info,
+        st_other: symbol.st_other,
+        st_shndx: symbol.st_shndx,
+        st_value: U64::new(LE, symbol.st_value.get(LE).into()),
+        st_size: U64::new(LE, symbol.st_size.get(LE).into()),
+    });
+    let mut bytes = Vec::with_capacity(symbols.len() * size_of::<Sym64<LE>>());
+    widened.for_each(|symbol| bytes.extend(bytes_of(&symbol)));
+    bytes
 }
 
 /// Adds the function symbols of `file` that lie in one of the regions. `names` says which file that is.

@@ -10,7 +10,7 @@
 
 use std::collections::BTreeSet;
 
-use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind};
+use iced_x86::{CodeSize, Instruction, Mnemonic, OpKind, Register};
 use object::LittleEndian as LE;
 use object::elf::{SHT_DYNSYM, SHT_SYMTAB, STT_GNU_IFUNC};
 
@@ -48,16 +48,22 @@ fn addresses_taken(image: &Image, functions: &FunctionTable, resolver: Svma) -> 
     /// Resolvers are short; a symbol can claim any size.
     const LONGEST: u64 = 4096;
     let size = functions.at(resolver).map_or(0, |id| functions.get(id).end.0 - resolver.0);
-    let bytes = image.bytes_up_to(resolver, size.min(LONGEST));
-    Decoder::with_ip(64, bytes, resolver.0, DecoderOptions::NONE)
-        .into_iter()
-        .filter_map(|instruction| taken(&instruction))
+    let table = image.global_offset_table();
+    let decoder = image.decoder(resolver, size.min(LONGEST));
+    decoder.into_iter().filter_map(move |instruction| taken(&instruction, table))
 }
 
-/// The address that an instruction takes: relative to itself, or as a constant in programs at fixed addresses.
-fn taken(instruction: &Instruction) -> Option<Svma> {
+/// The address that an instruction takes: relative to itself, or as a constant in programs at fixed addresses; in position-independent
+/// code of 32 bits, relative to the global offset table, whose address a register has.
+fn taken(instruction: &Instruction, global_offset_table: Option<Svma>) -> Option<Svma> {
     match instruction.mnemonic() {
         Mnemonic::Lea if instruction.is_ip_rel_memory_operand() => Some(Svma(instruction.ip_rel_memory_address())),
+        Mnemonic::Lea
+            if instruction.code_size() == CodeSize::Code32 && instruction.memory_index() == Register::None =>
+        {
+            let distance = instruction.memory_displacement32();
+            Some(Svma((global_offset_table?.0 as u32).wrapping_add(distance).into()))
+        }
         Mnemonic::Mov
             if instruction.op1_kind() == OpKind::Immediate32to64 || instruction.op1_kind() == OpKind::Immediate32 =>
         {

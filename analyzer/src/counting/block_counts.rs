@@ -6,7 +6,7 @@ use model::{Features, Rule, Source};
 use serde::{Deserialize, Serialize};
 
 use crate::counting::{BlockSize, BlockSums, CodeFeatures, CountScale, GroupId};
-use crate::recording::{SourceEvents, Sources};
+use crate::recording::{CodeKind, SourceEvents, Sources};
 
 /// The counts of one block.
 ///
@@ -52,21 +52,20 @@ impl Decider<'_> {
         }
     }
 
-    /// The counts of a block with these sums, all groups together. `kernel`: the block is kernel code. `code` is asked for what its
-    /// instructions say where that makes a difference.
+    /// The counts of a block with these sums, all groups together. `features` is asked for what its instructions say where that makes a
+    /// difference.
     pub fn decide(
         &self,
         sums: &BlockSums,
         size: BlockSize,
         bias: bool,
-        kernel: bool,
-        code: impl FnOnce() -> CodeFeatures,
+        code: CodeKind,
+        features: impl FnOnce() -> CodeFeatures,
     ) -> BlockCount {
         let ebs = self.scale.executions_by(Source::Ebs, sums, size);
         let lbr = self.scale.executions_by(Source::Lbr, sums, size);
         let can_count = |source: &Option<SourceEvents>, name: Source| {
-            let sees = |events: &SourceEvents| if kernel { events.covers_kernel } else { events.covers_user };
-            source.as_ref().is_some_and(sees) && self.scale.only.is_none_or(|only| only == name)
+            source.as_ref().is_some_and(|events| events.sees(code)) && self.scale.only.is_none_or(|only| only == name)
         };
         let counted = BlockCount {
             ebs,
@@ -80,8 +79,8 @@ impl Decider<'_> {
         let by_ebs = match (can_count(&self.sources.ebs, Source::Ebs), can_count(&self.sources.lbr, Source::Lbr)) {
             (true, false) => true,
             (true, true) => self.rule.is_some_and(|rule| {
-                let code = if rule.needs_code() { code() } else { CodeFeatures::default() };
-                rule.choose(&counted.features(size, code)) == Source::Ebs
+                let features = if rule.needs_code() { features() } else { CodeFeatures::default() };
+                rule.choose(&counted.features(size, features)) == Source::Ebs
             }),
             (false, true) => false,
             (false, false) => self.sources.lbr.is_none(),

@@ -22,7 +22,7 @@ use crate::counting::interval_sum::{Amount, IntervalSum};
 use crate::counting::straight_line::Broken;
 use crate::counting::unreadable::{UnreadBlock, unread_blocks};
 use crate::counting::{AnalysedModule, BrokenStreams, GroupId, LocatedIp, LocatedStream, ModuleHits, StartId};
-use crate::recording::{ModuleId, StackStatistics, Weight};
+use crate::recording::{CodeKind, Module, ModuleId, StackStatistics, Weight};
 use crate::uncertainty::{Replicates, SLICES, Sampled, SliceSums};
 
 /// The code of a module, as far as it can be known.
@@ -238,6 +238,14 @@ pub struct BlockSize {
 }
 
 impl ModuleCounts {
+    /// What kind of code it is, of this module.
+    pub fn code_kind(&self, module: &Module) -> CodeKind {
+        match &self.code {
+            Code::Read(code) if !module.kind.is_kernel() => CodeKind::User(code.binary.image.bitness()),
+            _ => module.kind_of_unread_code(),
+        }
+    }
+
     /// Where a block lies: first instruction, and after the last. Of code that was not read these are file offsets.
     pub fn range_of(&self, index: u32) -> (Svma, Svma) {
         match &self.code {

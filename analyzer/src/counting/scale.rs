@@ -80,7 +80,7 @@ impl CountScale {
     }
 }
 
-/// Code of the levels that both sources see.
+/// Code of the kinds that both sources see.
 struct CodeOfBoth<'a> {
     ebs: &'a SourceEvents,
     lbr: &'a SourceEvents,
@@ -105,11 +105,8 @@ impl CodeOfBoth<'_> {
     fn for_each_row(&self, all_code: bool, visit: &mut dyn FnMut(&ModuleCounts, usize, f64)) {
         let Self { ebs, lbr, .. } = self;
         for module in self.counted {
-            let seen_by_both = match self.modules.get(module.module).kind.is_kernel() {
-                true => ebs.covers_kernel && lbr.covers_kernel,
-                false => ebs.covers_user && lbr.covers_user,
-            };
-            if !seen_by_both || !all_code && matches!(module.code, Code::Unread { .. }) {
+            let code = module.code_kind(self.modules.get(module.module));
+            if !ebs.sees(code) || !lbr.sees(code) || !all_code && matches!(module.code, Code::Unread { .. }) {
                 continue;
             }
             for (row, (_, index, _)) in module.sums.iter().enumerate() {

@@ -10,7 +10,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use iced_x86::{Decoder, DecoderOptions, FlowControl, Mnemonic};
+use iced_x86::{FlowControl, Mnemonic};
 
 use crate::address::FileOffset;
 use crate::counting::{Located, granule_of};
@@ -149,7 +149,7 @@ impl AfterCalls {
 fn after_next_call(strata: &Strata<'_>, module: ModuleId, from: FileOffset) -> Option<FileOffset> {
     let image = &strata.code(module)?.binary.image;
     let start = image.svma_of_file_offset(from.0)?;
-    let mut decoder = Decoder::with_ip(64, image.bytes_up_to(start, NEAR), start.0, DecoderOptions::NONE);
+    let mut decoder = image.decoder(start, NEAR);
     while decoder.can_decode() {
         let instruction = decoder.decode();
         match instruction.flow_control() {

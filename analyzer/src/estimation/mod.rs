@@ -25,13 +25,14 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use simulated_core::Microarchitecture;
 
+use crate::code::Bitness;
 use crate::counting::{Located, LocatedStart, ModuleCounts};
 use crate::estimation::after_calls::AfterCalls;
 use crate::estimation::loops::Loops;
 use crate::estimation::passages::Passages;
 use crate::estimation::strata::{Strata, Stratum, Window};
 use crate::estimation::time_share::{Bursts, Samples, TimeShare};
-use crate::recording::{EventKind, ModuleTable, Sources};
+use crate::recording::{CodeKind, EventKind, ModuleTable, Sources};
 use crate::uncertainty::{COSTS, CostErrors, Replicates, Slice, SliceSums};
 
 /// How bursts were weighted.
@@ -88,7 +89,9 @@ pub fn estimate(
     strata.loops = Loops::of(&located.paths, |module, at| strata.jumps(module, at));
     let samples_show_time = sources.ebs.as_ref().is_some_and(|ebs| ebs.kind == EventKind::Clock);
     let samples = match samples_show_time {
-        true => time_share::samples(located, &strata, |module| !modules.get(module).kind.is_kernel()),
+        true => time_share::samples(located, &strata, |module| {
+            strata.kind_of(module, modules) == CodeKind::User(Bitness::Bits64)
+        }),
         false => Vec::new(),
     };
     let calls = AfterCalls::new(located, &strata, full_burst);

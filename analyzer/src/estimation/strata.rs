@@ -6,7 +6,7 @@ use crate::address::FileOffset;
 use crate::code::{FunctionId, Terminator};
 use crate::counting::{AnalysedModule, Code, ModuleCounts};
 use crate::estimation::loops::Loops;
-use crate::recording::ModuleId;
+use crate::recording::{CodeKind, ModuleId, ModuleTable};
 
 /// Code whose instructions are taken to cost the same: a function, or 1 KiB of code of which it is not known where functions end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -49,6 +49,12 @@ impl Strata<'_> {
             Code::Read(code) => Some(code),
             Code::Unread { .. } => None,
         }
+    }
+
+    /// What kind of code a module has.
+    pub fn kind_of(&self, module: ModuleId, modules: &ModuleTable) -> CodeKind {
+        let of = modules.get(module);
+        self.modules.get(&module).map_or(of.kind_of_unread_code(), |counts| counts.code_kind(of))
     }
 
     pub fn of(&self, module: ModuleId, at: FileOffset) -> Stratum {

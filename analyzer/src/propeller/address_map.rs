@@ -146,14 +146,15 @@ impl AddressMap {
                 let what = "its sections are larger than the file";
                 fuel = fuel.checked_sub(section.size).ok_or(AddressMapError::Damaged { what, at: 0 })?;
                 let bytes = image.expanded(section).map_err(|why| AddressMapError::Compressed(why.to_string()))?;
-                map.read(&bytes, is_versioned)?;
+                map.read(&bytes, is_versioned, image.address_bytes())?;
             }
         }
         Ok(map)
     }
 
-    fn read(&mut self, bytes: &[u8], is_versioned: bool) -> Result<(), AddressMapError> {
-        let mut cursor = Cursor { bytes, at: 0 };
+    /// `address_bytes`: 4 or 8.
+    fn read(&mut self, bytes: &[u8], is_versioned: bool, address_bytes: u8) -> Result<(), AddressMapError> {
+        let mut cursor = Cursor { bytes, at: 0, address_bytes };
         while cursor.at < bytes.len() {
             let (version, features) = if is_versioned { cursor.version()? } else { (0, 0) };
             self.is_old |= version < 2;
@@ -171,6 +172,7 @@ impl AddressMap {
 struct Cursor<'a> {
     bytes: &'a [u8],
     at: usize,
+    address_bytes: u8,
 }
 
 impl Cursor<'_> {
@@ -196,7 +198,7 @@ impl Cursor<'_> {
         let ranges = if has(SEVERAL_RANGES) { self.number("a number of ranges")? } else { 1 };
         let mut function = None;
         for _ in 0..ranges {
-            let base = u64::from_le_bytes(self.take("an address")?);
+            let base = self.address()?;
             let count = self.number("a number of blocks")?;
             let function = function.get_or_insert(MappedFunction { entry: Svma(base), blocks: Vec::new() });
             let mut before = 0_u64;
@@ -246,6 +248,13 @@ impl Cursor<'_> {
         Ok(())
     }
 
+    fn address(&mut self) -> Result<u64, AddressMapError> {
+        match self.address_bytes {
+            4 => self.take("an address").map(|bytes| u32::from_le_bytes(bytes).into()),
+            _ => self.take("an address").map(u64::from_le_bytes),
+        }
+    }
+
     fn take<const N: usize>(&mut self, what: &'static str) -> Result<[u8; N], AddressMapError> {
         let damaged = AddressMapError::Damaged { what, at: self.at };
         let &taken = self.bytes.get(self.at..).and_then(<[u8]>::first_chunk).ok_or(damaged)?;
@@ -275,7 +284,7 @@ mod tests {
 
     fn read(bytes: &[u8], is_versioned: bool) -> Result<Vec<MappedFunction>, AddressMapError> {
         let mut map = AddressMap::default();
-        map.read(bytes, is_versioned).map(|()| map.functions)
+        map.read(bytes, is_versioned, 8).map(|()| map.functions)
     }
 
     fn address(at: u64) -> Vec<u8> {

@@ -20,6 +20,7 @@ use formats::made_code::MadeCode;
 use crate::address::Avma;
 use crate::code::{MadeFunction, made_elf};
 use crate::recording::kernel_code::KernelCode;
+use crate::recording::modules::{VDSO, VDSO_32};
 use crate::recording::pages::{PAGE, pages};
 use crate::recording::{KERNEL_HALF, KERNEL_PID, Mapping, ModuleTable, TaskEvent};
 
@@ -44,7 +45,8 @@ pub(crate) struct MadeCodes {
     bytes: Vec<u8>,
     /// By process: first address, size, name; in the order of the records.
     names: BTreeMap<u32, Vec<(u64, u64, Vec<u8>)>>,
-    vdso: Option<Vec<u8>>,
+    /// By name.
+    vdsos: BTreeMap<&'static str, Vec<u8>>,
     kernel: KernelCode,
 }
 
@@ -79,15 +81,19 @@ impl MadeCodes {
                 let names = names.into_iter().map(|(start, size, name)| (start, size, name.to_vec()));
                 self.names.entry(pid).or_default().extend(names);
             }
-            MadeCode::Vdso(file) => self.vdso = Some(file.to_vec()),
+            MadeCode::Vdso(file) => {
+                const ELFCLASS32: u8 = 1;
+                let name = if file.get(4) == Some(&ELFCLASS32) { VDSO_32 } else { VDSO };
+                self.vdsos.insert(name, file.to_vec());
+            }
         }
     }
 
     /// Adds the modules of the code. `events` say when processes begin anew. Returns what is mapped when, and how many pieces are left out.
     pub fn finish(mut self, modules: &mut ModuleTable, events: &[(u64, TaskEvent)]) -> (Vec<(u64, TaskEvent)>, u64) {
         let begins = beginnings(events);
-        if let Some(vdso) = self.vdso.take() {
-            modules.has_code("[vdso]", &Arc::from(vdso));
+        for (name, file) in std::mem::take(&mut self.vdsos) {
+            modules.has_code(name, &Arc::from(file));
         }
         self.pieces.sort_by_key(|piece| (piece.pid, piece.time));
         let names = newest(self.names.get(&KERNEL_PID).map_or(&[][..], Vec::as_slice));

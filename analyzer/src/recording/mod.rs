@@ -43,6 +43,6 @@ pub(crate) use paths::PathSelection;
 pub use phases::{PhaseId, Phases};
 pub(crate) use scan::{EventUse, context_of, event_uses};
 pub use scan::{Granularity, RecordCounts, Selection, Tasks, read_samples, read_tasks};
-pub use sources::{SourceEvents, Sources};
+pub use sources::{CodeKind, SourceEvents, Sources};
 pub use subset::Subset;
 pub use timeline::{EpochId, TaskEvent, Timeline};

@@ -11,8 +11,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::address::Avma;
 use crate::build_id::BuildId;
-use crate::code::{Image, ImageError};
-use crate::recording::ModuleId;
+use crate::code::{Bitness, Image, ImageError};
+use crate::recording::{CodeKind, ModuleId};
 
 /// What a module is, told from its recorded name alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -110,6 +110,15 @@ impl Module {
         Module { path, build_id, kind: ModuleKind::File, code: None, kernel: None, is_unidentified: false }
     }
 
+    /// What kind of code it has, if that was not read: user code is taken for that of 64 bits, as nearly all is.
+    pub fn kind_of_unread_code(&self) -> CodeKind {
+        match self.kind.is_kernel() {
+            true => CodeKind::Kernel,
+            false if self.path == VDSO_32 => CodeKind::User(Bitness::Bits32),
+            false => CodeKind::User(Bitness::Bits64),
+        }
+    }
+
     /// The code that the recording has of it, opened.
     pub(crate) fn recorded_image(&self) -> Option<Result<Image, ImageError>> {
         self.code.as_ref().map(|code| Image::parse_shared(code.0.clone()))
@@ -118,6 +127,10 @@ impl Module {
 
 /// Name of the module for kernel addresses that no mapping explains, and for the kernel image itself, as `perf` calls it.
 pub const KERNEL: &str = "[kernel.kallsyms]";
+/// Name of the ELF file that the kernel maps into all processes, and of that in processes of 32 bits, as `perf` calls them.
+pub const VDSO: &str = "[vdso]";
+/// See [`VDSO`].
+pub const VDSO_32: &str = "[vdso32]";
 /// Name of the module for user addresses that no mapping explains.
 pub const UNKNOWN: &str = "[unknown]";
 /// Name of the module for addresses of a guest.
@@ -237,7 +250,7 @@ fn kind_of(path: &str) -> ModuleKind {
         ModuleKind::Anonymous
     } else if path.starts_with('[') {
         match path {
-            "[vdso]" | "[vsyscall]" | "[heap]" | "[stack]" | "[uprobes]" | "[vdso32]" => ModuleKind::Anonymous,
+            VDSO | VDSO_32 | "[vsyscall]" | "[heap]" | "[stack]" | "[uprobes]" => ModuleKind::Anonymous,
             _ => ModuleKind::KernelModule,
         }
     } else if path.starts_with("bpf_prog_") || path.starts_with("bpf_trampoline_") {
@@ -267,6 +280,7 @@ mod tests {
         check("[nf_conntrack]", ModuleKind::KernelModule);
         check("/lib/modules/6.1/kernel/fs/ext4/ext4.ko.xz", ModuleKind::KernelModule);
         check("[vdso]", ModuleKind::Anonymous);
+        check("[vdso32]", ModuleKind::Anonymous);
         check("//anon", ModuleKind::Anonymous);
         check("/memfd:jit (deleted)", ModuleKind::Anonymous);
         check("[unknown]", ModuleKind::Unknown);

@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use crate::build_id::BuildId;
 use crate::progress::{Progress, Step};
 use crate::recording::cgroups::Cgroups;
+use crate::recording::modules::{VDSO, VDSO_32};
 use crate::recording::{
     Aggregate, BurstCounter, BurstPiece, Context, ContextId, EpochId, FirstPiece, FirstPieces, IpHits, KERNEL,
     KERNEL_PID, KernelPlace, MadeCodes, Mapping, ModuleKind, ModuleTable, PathSelection, PhaseId, Phases, SourceEvents,
@@ -346,10 +347,13 @@ fn mapping_of(mmap: &Mmap<'_>, modules: &mut ModuleTable) -> Option<(u32, Mappin
         MappedFile::BuildId(id) => Some(id.as_bytes()),
         _ => None,
     };
-    let module = modules.intern(mmap.path, build_id);
+    let is_vdso = mmap.path == VDSO.as_bytes();
+    // In processes of 64 bits it is near the stack, which is above.
+    let is_32_bit_vdso = is_vdso && mmap.start.0 < 1 << 32;
+    let module = modules.intern(if is_32_bit_vdso { VDSO_32.as_bytes() } else { mmap.path }, build_id);
     let pid = if is_kernel { KERNEL_PID } else { mmap.pid };
-    // The kernel gives memory without a file its address as offset. The vDSO is an ELF file, the same in all processes.
-    let pgoff = if mmap.path == b"[vdso]" { 0 } else { mmap.pgoff };
+    // The kernel gives memory without a file its address as offset. The vDSO is an ELF file, the same in all processes of as many bits.
+    let pgoff = if is_vdso { 0 } else { mmap.pgoff };
     let mapping = Mapping::new(mmap.start, mmap.len, pgoff, module)?;
     let is_anonymous = modules.get(module).kind == ModuleKind::Anonymous;
     Some((pid, if is_anonymous { mapping.anonymous() } else { mapping }))

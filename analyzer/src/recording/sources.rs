@@ -7,6 +7,7 @@ use model::SourcePair;
 use perfdata::{Avma, BranchSampleType, EventDescription, SampleFormat};
 use serde::{Deserialize, Serialize};
 
+use crate::code::Bitness;
 use crate::recording::{BurstUnit, EventKind, StackUse, Vendor, burst_unit, is_simulated};
 
 /// The events of one source: all of one kind, so that their sums have one unit (hybrid machines have one event per PMU).
@@ -28,7 +29,25 @@ pub struct SourceEvents {
     pub is_simulated: bool,
 }
 
+/// Code, as far as sources differ in whether they see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CodeKind {
+    /// The kernel's.
+    Kernel,
+    /// A program's.
+    User(Bitness),
+}
+
 impl SourceEvents {
+    /// Whether they see such code: bursts follow code of 64 bits only.
+    pub fn sees(&self, code: CodeKind) -> bool {
+        match code {
+            CodeKind::Kernel => self.covers_kernel,
+            CodeKind::User(Bitness::Bits32) => self.covers_user && !self.has_bursts,
+            CodeKind::User(Bitness::Bits64) => self.covers_user,
+        }
+    }
+
     /// Whether the weights of the streams are numbers of executions. A stack of the hardware says how often it was taken only in
     /// taken branches; of a burst it is known how many instructions it executed.
     pub fn streams_count_executions(&self) -> bool {

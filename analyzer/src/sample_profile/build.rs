@@ -2,8 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use iced_x86::{Decoder, DecoderOptions};
-
 use super::calls::{Call, calls, own_scope, place, targets};
 use super::executed::{Executed, executed};
 use super::names::Names;
@@ -76,9 +74,8 @@ fn place_executions(
 /// The counts of the instructions of a span. `executed` starts with what reaches into it.
 fn instructions(image: &Image, span: &Span, executed: &[Executed]) -> Instructions {
     let mut counts = Instructions::default();
-    let bytes = image.bytes_up_to(span.start, span.end.0 - span.start.0);
     let mut executed = executed.iter().peekable();
-    for instruction in Decoder::with_ip(64, bytes, span.start.0, DecoderOptions::NONE) {
+    for instruction in image.decoder(span.start, span.end.0 - span.start.0) {
         let at = Svma(instruction.ip());
         while executed.next_if(|piece| piece.end <= at).is_some() {}
         let count = executed.peek().filter(|piece| piece.start <= at).map_or(0.0, |piece| piece.count);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use iced_x86::{Decoder, DecoderOptions, FlowControl};
+use iced_x86::FlowControl;
 
 use super::names::Names;
 use super::positions::Positions;
@@ -88,7 +88,6 @@ pub(super) fn own_scope(source: &SourceIndex, entry: Svma) -> Option<ScopeId> {
 }
 
 fn flow_control(image: &Image, at: Svma) -> Option<FlowControl> {
-    let bytes = image.bytes_up_to(at, LONGEST_INSTRUCTION);
-    let instruction = Decoder::with_ip(64, bytes, at.0, DecoderOptions::NONE).into_iter().next()?;
+    let instruction = image.decoder(at, LONGEST_INSTRUCTION).into_iter().next()?;
     (!instruction.is_invalid()).then(|| instruction.flow_control())
 }

@@ -5,11 +5,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use iced_x86::{Decoder, DecoderOptions, Instruction};
+use iced_x86::Instruction;
 
 use crate::address::Svma;
 use crate::build_id::BuildId;
-use crate::code::{Image, instructions};
+use crate::code::{Image, LONGEST_INSTRUCTION, instructions};
 use crate::counting::Code;
 use crate::truth::{Truth, TruthBlock, TruthModule};
 use crate::{Analysis, CountedBlock, CountedModule};
@@ -139,8 +139,7 @@ impl<'a> TruthIndex<'a> {
 /// The instructions of a block of the truth.
 pub(crate) fn instructions_of(block: &TruthBlock, image: &Image) -> Result<Vec<Instruction>, NotComparable> {
     let wrong = || NotComparable::OtherCode(block.start);
-    let bytes = image.bytes_up_to(block.start, (block.end.0 - block.start.0).saturating_add(15));
-    let decoder = Decoder::with_ip(64, bytes, block.start.0, DecoderOptions::NONE);
+    let decoder = image.decoder(block.start, (block.end.0 - block.start.0).saturating_add(LONGEST_INSTRUCTION));
     let found: Vec<Instruction> = decoder
         .into_iter()
         .take(block.instructions as usize)

@@ -15,10 +15,10 @@
 
 use std::collections::BTreeMap;
 
-use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
+use iced_x86::{FlowControl, Instruction};
 
 use crate::address::Svma;
-use crate::code::{FunctionTable, Image, Origin};
+use crate::code::{FunctionTable, Image, LONGEST_INSTRUCTION, Origin};
 use crate::truth::Object;
 
 /// Where an object was in the process: what to add to an address of its file. `None` where none of its calls of stubs tells.
@@ -111,7 +111,6 @@ fn direct_target(image: &Image, at: Svma) -> Option<Svma> {
 
 /// The instruction at an address of the file.
 pub(super) fn instruction_at(image: &Image, at: Svma) -> Option<Instruction> {
-    let mut decoder = Decoder::with_ip(64, image.bytes_up_to(at, 15), at.0, DecoderOptions::NONE);
-    let instruction = decoder.decode();
+    let instruction = image.decoder(at, LONGEST_INSTRUCTION).decode();
     (!instruction.is_invalid()).then_some(instruction)
 }

@@ -166,7 +166,5 @@ fn check_targets(image: &Image, functions: &FunctionTable, blocks: &BlockMap) {
 
 /// Whether the bytes at an address are an instruction that ends in the function.
 fn decodes(image: &Image, function: &Function, address: Svma) -> bool {
-    let bytes = image.bytes_up_to(address, (function.end.0 - address.0).min(15));
-    let options = iced_x86::DecoderOptions::NONE;
-    !iced_x86::Decoder::with_ip(64, bytes, address.0, options).decode().is_invalid()
+    !image.decoder(address, (function.end.0 - address.0).min(15)).decode().is_invalid()
 }

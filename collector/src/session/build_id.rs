@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 use std::fs::{self, File};
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{Seek, SeekFrom};
 
 use formats::mapped_files::id_of_bytes;
 use object::read::elf::{FileHeader, NoteIterator, ProgramHeader, SectionHeader};
 use object::{Endianness, FileKind, Object, ReadCache, ReadRef, elf};
 use perfdata::{BuildId, BuildIdEntry};
 
-use crate::sys::process::mappings;
+use crate::session::vdso::vdso;
 
 /// `misc` of an entry: kernel, user.
 const KERNEL: u16 = 1;
@@ -82,16 +82,6 @@ fn vdso_build_id() -> Option<Vec<u8>> {
     Some(id)
 }
 
-/// The ELF file that the kernel maps into all processes of 64 bits.
-pub(crate) fn vdso() -> Option<Vec<u8>> {
-    let map = mappings(std::process::id()).into_iter().find(|map| map.path == b"[vdso]")?;
-    let mut memory = File::open("/proc/self/mem").ok()?;
-    memory.seek(SeekFrom::Start(map.start)).ok()?;
-    let mut image = vec![0; (map.end - map.start).min(1 << 20) as usize];
-    memory.read_exact(&mut image).ok()?;
-    Some(image)
-}
-
 /// Those of the modules that were loaded: `/sys/module` has what is built in, too.
 fn module_ids() -> Vec<(String, Vec<u8>)> {
     let list = fs::read_to_string("/proc/modules").unwrap_or_default();
@@ -130,6 +120,7 @@ mod tests {
     use formats::mapped_files::is_id_of_bytes;
 
     use super::*;
+    use crate::sys::process::mappings;
 
     fn note(kind: u32, name: &[u8], description: &[u8]) -> Vec<u8> {
         let mut bytes = Vec::new();

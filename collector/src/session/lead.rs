@@ -9,7 +9,8 @@ const MOST: usize = 1 << 20;
 ///
 /// `llvm-profgen` and others tell by the first sample, the first in time, whether a recording has branch stacks. The clock samples more
 /// often than bursts are made, so that some of its samples come first: those are left out and counted. Where no burst comes, because the
-/// program was too short, they are all there is, and are written in the end.
+/// program was too short, they are all there is, and are written in the end. Where programs of 32 bits run, which have no bursts, none is left
+/// out.
 ///
 /// ```text
 /// in     mmap  clock  comm  clock  BURST  clock  BURST
@@ -25,7 +26,7 @@ pub(crate) struct Lead {
     held: Vec<u8>,
     count: u64,
     left_out: u64,
-    /// Too much was held back: samples of other events are in the file, and a burst may follow.
+    /// What was held back was too much, or is needed: samples of other events are in the file, and a burst may follow.
     is_full: bool,
 }
 
@@ -45,7 +46,7 @@ impl Lead {
         self.left_out
     }
 
-    /// Whether so much came before the first burst that it was not left out.
+    /// Whether what came before the first burst was not left out.
     pub(crate) fn is_full(&self) -> bool {
         self.is_full
     }
@@ -74,6 +75,14 @@ impl Lead {
             self.give_up(records);
         }
         Ok(())
+    }
+
+    /// Nothing is held back from now on, as some code has samples of other events only. Adds what was held back to `records`.
+    pub(crate) fn let_all_through(&mut self, records: &mut Vec<u8>) {
+        if self.is_open() {
+            self.is_full = true;
+            self.give_up(records);
+        }
     }
 
     /// Adds what is held back to `records`: no burst came.
@@ -151,6 +160,18 @@ mod tests {
         }
         assert!(lead.is_full());
         assert_eq!((written, lead.is_open(), lead.left_out()), (100_000 * 24, false, 0));
+    }
+
+    #[test]
+    fn nothing_is_left_out_where_some_code_has_no_bursts() {
+        let mut lead = lead();
+        let mut first = sample(CLOCK, 1);
+        lead.hold_back(&mut first).unwrap();
+        let mut second = [sample(CLOCK, 2), sample(BURST, 3)].concat();
+        lead.let_all_through(&mut second);
+        lead.hold_back(&mut second).unwrap();
+        assert_eq!(second, [sample(CLOCK, 2), sample(BURST, 3), sample(CLOCK, 1)].concat());
+        assert_eq!((lead.is_full(), lead.left_out()), (true, 0));
     }
 
     #[test]

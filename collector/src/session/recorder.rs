@@ -4,6 +4,7 @@ mod turn;
 
 use std::io::Write;
 
+use formats::made_code::MadeCode;
 use formats::metadata::RECORD_TYPE;
 use formats::phase_mark::PhaseMark;
 use perfdata::{RecordType, Writer};
@@ -20,6 +21,7 @@ use crate::session::rotation::Safe;
 use crate::session::standing::Standing;
 use crate::session::tally::{Counts, Tally};
 use crate::session::time_order::TimeOrder;
+use crate::session::vdso::Vdso32;
 
 /// Rings that records come from: the kernel's, or in a test those of a recording that is played back.
 pub(crate) trait RingSource {
@@ -82,6 +84,7 @@ pub(crate) struct Recorder<W: Write> {
     pub(crate) tally: Tally,
     pub(crate) files: MappedFiles,
     pub(crate) cgroups: Cgroups,
+    pub(crate) vdso_32: Vdso32,
     /// Those of the control group that is recorded, if one is.
     pub(crate) members: Option<Members>,
     pub(crate) writer: Writer<W>,
@@ -111,6 +114,7 @@ impl<W: Write> Recorder<W> {
             tally: Tally::new(layout, &ids),
             files: MappedFiles::new(layout, false),
             cgroups: Cgroups::new(layout),
+            vdso_32: Vdso32::default(),
             members: None,
             writer,
             ring: Vec::new(),
@@ -187,7 +191,9 @@ impl<W: Write> Recorder<W> {
     pub(crate) fn write_found(&mut self, found: &mut [u8]) -> Result<(), RecorderError> {
         self.files.identify(found);
         for record in records(found) {
-            self.cgroups.see(&record?);
+            let record = record?;
+            self.cgroups.see(&record);
+            self.vdso_32.see(&record);
         }
         self.members.iter_mut().try_for_each(|members| members.found(found))?;
         if let Some(standing) = &mut self.standing {
@@ -210,8 +216,8 @@ impl<W: Write> Recorder<W> {
 
     /// What makes the file less than it could be, in sentences.
     pub(crate) fn degradations(&self) -> impl Iterator<Item = String> {
-        let late = "the first burst came late: samples of other events come before it, and tools that judge by the first sample see no \
-                    branch stacks (llvm-profgen; give it what `hbbp export --format perf-script --stacks-only` writes)";
+        let late = "samples of other events come before the first burst, which came late, or there is 32-bit code, which has none: tools that judge by the \
+                    first sample see no branch stacks (llvm-profgen; give it what `hbbp export --format perf-script --stacks-only` writes)";
         let late = self.lead.is_full().then(|| late.to_owned());
         late.into_iter().chain(self.control.as_ref().and_then(Control::degradation))
     }
@@ -224,15 +230,22 @@ impl<W: Write> Recorder<W> {
             if let Some(members) = &mut self.members {
                 members.complete(&mut self.ring, self.order.let_go())?;
             }
-            self.files.identify(&mut self.ring);
-            for record in records(&self.ring) {
-                self.cgroups.see(&record?);
-            }
-            self.order.take(&mut self.ring)?;
+            self.take_in()?;
         }
         self.hear()?;
         self.order.end_round(&mut self.out);
         self.write()
+    }
+
+    /// Takes in what one ring held: the processes it is of may end soon.
+    fn take_in(&mut self) -> Result<(), RecorderError> {
+        self.files.identify(&mut self.ring);
+        for record in records(&self.ring) {
+            let record = record?;
+            self.cgroups.see(&record);
+            self.vdso_32.see(&record);
+        }
+        Ok(self.order.take(&mut self.ring)?)
     }
 
     /// Takes in what programs say, and writes the marks of their phases. What they said before a sample was made is there by now.
@@ -244,6 +257,9 @@ impl<W: Write> Recorder<W> {
         }
         for mark in self.cgroups.take_new() {
             self.writer.write_user_record(RecordType(RECORD_TYPE), &mark.to_record_body())?;
+        }
+        for body in self.vdso_32.take_new().iter().flat_map(|file| MadeCode::Vdso(file).to_record_bodies()) {
+            self.writer.write_user_record(RecordType(RECORD_TYPE), &body)?;
         }
         Ok(())
     }
@@ -263,6 +279,9 @@ impl<W: Write> Recorder<W> {
             for record in records(&self.out) {
                 standing.see(&record?);
             }
+        }
+        if self.vdso_32.is_mapped() {
+            self.lead.let_all_through(&mut self.out);
         }
         self.lead.hold_back(&mut self.out)?;
         if self.out.is_empty() {

@@ -22,7 +22,7 @@ use crate::plan::request::Request;
 use crate::session::Summary;
 use crate::session::followed::{Attached, Followed, Follows, PlannedFollower};
 use crate::session::tracing::{conclude, introduce, spec, with_burst};
-use crate::sys::tick;
+use crate::sys::{is_32_bit_program, tick};
 use crate::tracer::budget::signal_cost::SignalCost;
 use crate::tracer::budget::stop_cost::{StopCost, UNSEEN_SHARE};
 use crate::tracer::{
@@ -41,7 +41,8 @@ pub(crate) struct Timing {
     event: EventDescription,
     /// What is handed over when tracing begins.
     made: Option<(Arc<TimedBursts>, PreloadFile)>,
-    environment: (&'static str, OsString),
+    /// `None`: the command is of 32 bits, and its loader would complain.
+    environment: Option<(&'static str, OsString)>,
     program: OsString,
 }
 
@@ -83,8 +84,8 @@ impl Timing {
             agent(format!("no folder for its shared object: {error}; {advice}"))
         })?;
         let choice = choice(machine, clock);
-        let environment = file.environment();
         let program = request.command.first().cloned().unwrap_or_default();
+        let environment = (!has_32_bits(&program)).then(|| file.environment());
         let made = Some((Arc::new(bursts), file));
         Ok((Self { settings, spec, event, made, environment, program }, choice))
     }
@@ -139,7 +140,7 @@ fn attr(spec: &EventSpec) -> EventAttr {
 
 impl PlannedFollower for Timing {
     fn environment(&self) -> Option<(&'static str, OsString)> {
-        Some(self.environment.clone())
+        self.environment.clone()
     }
 
     fn attach(
@@ -179,7 +180,10 @@ fn why_not(program: &OsStr) -> &'static str {
     const RIGHTS_OF_FILE: u32 = libc::S_ISUID | libc::S_ISGID;
     const SHORT: &str = "has taken no signal of its timer: it ended before, or does not let it through";
     let Some(path) = path_of(program) else { return SHORT };
-    let Ok(file) = File::open(path) else { return "may not be read: is it static?" };
+    let Ok(file) = File::open(&path) else { return "may not be read: is it static?" };
+    if has_32_bits(program) {
+        return "is a 32-bit program: bursts are of 64-bit code";
+    }
     if file.metadata().is_ok_and(|file: FileMetadata| file.mode() & RIGHTS_OF_FILE != 0) {
         return "has rights of its file (setuid): the dynamic loader takes nothing from its environment";
     }
@@ -188,6 +192,11 @@ fn why_not(program: &OsStr) -> &'static str {
         Some(false) => "is static: it has no dynamic loader",
         _ => SHORT,
     }
+}
+
+/// Whether a command is a program of 32 bits.
+fn has_32_bits(program: &OsStr) -> bool {
+    path_of(program).and_then(|path| File::open(path).ok()).is_some_and(is_32_bit_program)
 }
 
 /// Whether an ELF file names a dynamic loader.

@@ -13,6 +13,7 @@ mod memory;
 mod mounts;
 mod page_tables;
 pub(crate) mod process;
+mod program_class;
 mod ptrace;
 mod registers;
 mod remote;
@@ -37,6 +38,7 @@ pub(crate) use memory::{
 };
 pub(crate) use mounts::{Mounts, Server};
 pub(crate) use page_tables::{PageTables, comes_alone};
+pub(crate) use program_class::{is_32_bit_process, is_32_bit_program};
 #[cfg(feature = "simulated-pmu")]
 pub(crate) use ptrace::single_step;
 pub(crate) use ptrace::{

@@ -68,6 +68,8 @@ pub struct TracerStatistics {
     pub backed_off: u64,
     /// Processes that may not be traced, where there are no agents, which count them themselves.
     pub barred: u64,
+    /// Processes that execute code of 32 bits, which bursts do not follow.
+    pub processes_of_32_bits: u64,
     /// Threads without bursts, for a time at least, as no more files might be open.
     pub threads_without_file: u64,
     /// Why bursts ended: counts by reason.
@@ -328,6 +330,9 @@ impl Times {
     }
 }
 
+/// Why there is no burst where a thread executes code of 32 bits.
+pub(crate) const CODE_OF_32_BITS: &str = "32-bit code";
+
 impl TracerStatistics {
     pub(crate) fn new(settings: &Settings, stop_cost: StopCost) -> Self {
         Self {
@@ -356,6 +361,7 @@ impl TracerStatistics {
             processes: 0,
             backed_off: 0,
             barred: 0,
+            processes_of_32_bits: 0,
             threads_without_file: 0,
             ends: BTreeMap::new(),
             continued: BTreeMap::new(),
@@ -441,6 +447,16 @@ impl TracerStatistics {
                 "no bursts of {barred}: another user's, a debugger has them, or ptrace_scope forbids it"
             ));
         }
+        let processes = match self.processes_of_32_bits {
+            // Those that are traced all the time are not looked at.
+            0 if self.ends.contains_key(CODE_OF_32_BITS) => Some("some processes".to_owned()),
+            0 => None,
+            processes => Some(counted(processes)),
+        };
+        sentences.extend(processes.map(|processes| {
+            format!("no bursts of {processes} with 32-bit code: they follow 64-bit code only. Samples of the clock count it; \
+                 --tracer none takes more")
+        }));
         let threads = self.threads_without_file;
         if threads > 0 {
             let threads = if threads == 1 { "1 thread".to_owned() } else { format!("{threads} threads") };

@@ -14,7 +14,7 @@ mod caches;
 
 use std::collections::{BTreeMap, HashMap};
 
-use iced_x86::{Decoder, DecoderOptions, InstructionInfoFactory};
+use iced_x86::InstructionInfoFactory;
 
 use formats::burst_data::Forwarded;
 use simulated_core::{Core, Flow, Operation, Outcome, Pipeline, Predictor, Wait};
@@ -331,8 +331,7 @@ impl<'a> Simulation<'a> {
             return Some(*at);
         }
         let image = &self.strata.code(module)?.binary.image;
-        let bytes = image.bytes_up_to(address, LONGEST_INSTRUCTION);
-        let instruction = Decoder::with_ip(64, bytes, address.0, DecoderOptions::NONE).decode();
+        let instruction = image.decoder(address, LONGEST_INSTRUCTION).decode();
         if instruction.is_invalid() || self.decoded.len() == MOST_DECODED {
             return None;
         }

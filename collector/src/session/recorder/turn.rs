@@ -52,11 +52,7 @@ impl<W: Write> Recorder<W> {
                 self.ring.clear();
                 source.drain(ring, &mut self.ring);
                 take_own_records(&mut self.ring, &mut of_both)?;
-                self.files.identify(&mut self.ring);
-                for record in records(&self.ring) {
-                    self.cgroups.see(&record?);
-                }
-                self.order.take(&mut self.ring)?;
+                self.take_in()?;
             }
             self.hear()?;
             self.order.end_round(&mut self.out);
@@ -113,6 +109,7 @@ impl<W: Write> Recorder<W> {
         for mark in self.cgroups.standing() {
             self.writer.write_user_record(RecordType(RECORD_TYPE), &mark.to_record_body())?;
         }
+        self.vdso_32.write_again();
         self.writer.write_raw(code)?;
         self.put()?;
         Ok(self.writer.flush()?)

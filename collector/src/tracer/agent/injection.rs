@@ -31,6 +31,8 @@ pub(crate) enum Refusal {
     Never(&'static str),
     /// It may not be traced.
     Barred,
+    /// It executes code of 32 bits.
+    Bits32,
 }
 
 /// An agent on its way into a process: a thread is to map it.

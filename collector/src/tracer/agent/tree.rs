@@ -21,6 +21,8 @@ pub(crate) enum State {
     Visited,
     /// It cannot be traced at all.
     Barred,
+    /// It executes code of 32 bits, which bursts do not follow.
+    Bits32,
 }
 
 pub(crate) struct Watched {
@@ -104,6 +106,8 @@ struct Process {
     quiet_since: Option<Duration>,
     /// How much code it had mapped when it was last looked at, KiB.
     code: u64,
+    /// A clock of its program has overflowed.
+    has_computed: bool,
 }
 
 impl Process {
@@ -116,6 +120,7 @@ impl Process {
             was_watched: false,
             quiet_since: None,
             code: 0,
+            has_computed: false,
         }
     }
 }
@@ -156,8 +161,14 @@ impl Tree {
     /// A process has another program, and has used so much CPU time.
     pub(crate) fn begins_anew(&mut self, process: i32, used: Duration) {
         if let Some(process) = self.processes.get_mut(&process) {
-            process.used_before = used;
+            (process.used_before, process.has_computed) = (used, false);
         }
+    }
+
+    /// A clock of a process has overflowed. Returns whether it is the first time in its present program.
+    pub(crate) fn computes(&mut self, process: i32) -> bool {
+        let process = self.processes.get_mut(&process);
+        process.is_some_and(|process| !std::mem::replace(&mut process.has_computed, true))
     }
 
     /// What a process has used for its present program, of so much CPU time.

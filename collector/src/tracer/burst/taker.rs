@@ -15,7 +15,7 @@ use crate::tracer::burst::prediction::{Prediction, same_path, same_registers, sa
 use crate::tracer::burst::static_path::{NoBranch, next_unresolved, read_code};
 use crate::tracer::kernel::{Kernel, ThreadMemory};
 use crate::tracer::options::{BurstEnd, TracerKind};
-use crate::tracer::statistics::TracerStatistics;
+use crate::tracer::statistics::{CODE_OF_32_BITS, TracerStatistics};
 use crate::tracer::thread::event::Answer;
 
 /// Pages of a thread that a burst may touch.
@@ -267,7 +267,7 @@ impl BurstTaker {
                 "interrupted system call"
             }
             Ok(read) => return Some(read.registers),
-            Err(Errno::ENOSYS) => "32-bit code",
+            Err(Errno::ENOSYS) => CODE_OF_32_BITS,
             Err(_) => "no registers",
         };
         TracerStatistics::count(&mut statistics.ends, why);

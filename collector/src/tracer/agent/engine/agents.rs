@@ -127,10 +127,21 @@ impl AgentEngine {
             }
             Refusal::Barred => {
                 self.bar(process);
-                for thread in self.tree.threads_of(process) {
-                    self.stop_watching(thread);
-                }
+                self.stop_watching_all(process);
             }
+            Refusal::Bits32 => {
+                self.collecting.held().statistics.processes_of_32_bits += 1;
+                self.tree.set_state(process, State::Bits32);
+                self.stops.forget_waiting(process);
+                self.stop_watching_all(process);
+            }
+        }
+    }
+
+    /// Its threads have no clocks any more.
+    fn stop_watching_all(&mut self, process: i32) {
+        for thread in self.tree.threads_of(process) {
+            self.stop_watching(thread);
         }
     }
 

@@ -112,7 +112,7 @@ impl AgentEngine {
     /// of a period.
     pub(super) fn watch(&mut self, process: i32, thread: i32, part: f64, begun: u64) {
         let state = self.tree.state(process).unwrap_or(State::Without);
-        if matches!(state, State::Barred | State::Young) {
+        if matches!(state, State::Barred | State::Bits32 | State::Young) {
             return;
         }
         let attr = self.settings.clock.attr();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::errno::Errno;
 use crate::sys::process::{guards, is_alive, waited_in};
-use crate::sys::{POLL_HUP, Report};
+use crate::sys::{POLL_HUP, Report, is_32_bit_process};
 use crate::tracer::agent::engine::serving::SERVED;
 use crate::tracer::agent::engine::{AgentEngine, LOADING};
 use crate::tracer::agent::injection::{Candidate, Refusal, blocks, may_filter_system_calls, own_filters};
@@ -40,6 +40,9 @@ impl AgentEngine {
         if self.stops.is_under_way(process) {
             self.next_tick = self.next_tick.min(self.kernel.now() + TURN);
             return self.stops.wait(process, thread);
+        }
+        if self.tree.computes(process) && is_32_bit_process(process as u32) {
+            return self.refused(process, thread, Refusal::Bits32);
         }
         let mut purpose = match self.tree.state(process) {
             // A program that has just begun says soon what its signals are for, and many end before the agent is worth its price.
