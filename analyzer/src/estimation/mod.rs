@@ -115,10 +115,9 @@ pub fn estimate(
     for slice in Slice::all() {
         without_slice(slice, starts, &samples, (&time, &calls), &rates, &mut replicates);
     }
-    let factors = cost_factors(&passages, modules, &strata);
+    let factors = cost_factors(&of_starts, &passages, modules, &strata);
     for replicate in 0..COSTS {
-        let factor = |window: &Window| factors[passages.windows[window]][replicate];
-        let rates: Vec<f64> = rates.iter().zip(&of_starts).map(|(rate, window)| rate / factor(window)).collect();
+        let rates: Vec<f64> = rates.iter().zip(&factors).map(|(rate, factors)| rate / factors[replicate]).collect();
         let weights = relative(&bursts, &calls, &shares, &rates, 1.0);
         let places = replicates.iter_mut().map(|replicates| &mut replicates.with_costs_mut()[replicate]);
         places.zip(weights).for_each(|(place, weight)| *place = weight);
@@ -171,8 +170,13 @@ fn without_slice(
     replicates.iter_mut().zip(weights).for_each(|(replicates, weight)| *replicates.without_mut(slice) = weight);
 }
 
-/// By number of window: what its cost is multiplied by in each replicate with other costs.
-fn cost_factors(passages: &Passages, modules: &ModuleTable, strata: &Strata<'_>) -> Vec<[f64; COSTS]> {
+/// By place of start: what its cost is multiplied by in each replicate with other costs.
+fn cost_factors(
+    of_starts: &[Window],
+    passages: &Passages,
+    modules: &ModuleTable,
+    strata: &Strata<'_>,
+) -> Vec<[f64; COSTS]> {
     let name = |stratum: &Stratum| match *stratum {
         Stratum::Function(module, function) => {
             let code = strata.code(module);
@@ -187,7 +191,9 @@ fn cost_factors(passages: &Passages, modules: &ModuleTable, strata: &Strata<'_>)
         let parts = row.iter().map(|(to, part)| (to.map_or(&of_others, |to| &errors[to]), *part));
         CostErrors::of_passage(parts)
     };
-    errors.iter().zip(&passages.rows).map(|(errors, row)| errors.factors(&executed(row))).collect()
+    let of_windows: Vec<[f64; COSTS]> =
+        errors.iter().zip(&passages.rows).map(|(errors, row)| errors.factors(&executed(row))).collect();
+    of_starts.iter().map(|window| of_windows[passages.windows[window]]).collect()
 }
 
 /// What to multiply streams with, which weigh what their bursts' periods say, so that bursts weigh share x rate; on the average so much.
