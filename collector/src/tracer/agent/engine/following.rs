@@ -4,7 +4,6 @@
 
 use std::time::{Duration, Instant};
 
-use crate::errno::Errno;
 use crate::sys::process::guards;
 use crate::sys::{EventFd, POLL_IN};
 use crate::tracer::agent::engine::AgentEngine;
@@ -116,8 +115,7 @@ impl AgentEngine {
         }
         let Notice::Signal(signal) = best_notice(guards.blocked, guards.caught) else { return None };
         let opened = self.kernel.open(&breakpoint_at(onward.address), id.tid);
-        let opened =
-            opened.and_then(|event| if event.leaves_room_for(FILES_TO_READ) { Ok(event) } else { Err(Errno::EMFILE) });
+        let opened = opened.and_then(|breakpoint| breakpoint.leaving_room_for(FILES_TO_READ));
         let opened = opened.and_then(|breakpoint| breakpoint.signal_to(id.tid, signal).map(|()| breakpoint));
         let Self { kernel, placement, .. } = self;
         let resumed = |breakpoint| placement.in_place(|| kernel.resume(id.tid, 0)).map(|()| breakpoint);
