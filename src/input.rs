@@ -32,12 +32,12 @@ use crate::output::profile::left_out;
 use crate::progress::Progress;
 use crate::usage::wrong_usage;
 pub use kind::{DEFAULT_RECORDING, Reader, Reads};
-
-/// Bytes by which profiles of OpenTelemetry are told from others.
-const PROFILES_BEGIN: u64 = 4096;
 use kind::{ZSTD, begin_of, is_document};
 pub use opentelemetry::recording_of;
 use otlp::{begins_like_otlp, is_otlp};
+
+/// Bytes by which profiles of OpenTelemetry are told from others.
+const PROFILES_BEGIN: u64 = 4096;
 
 /// Where binaries are found.
 #[derive(clap::Args)]
