@@ -11,7 +11,7 @@ use crate::tracer::agent::injection::own_filters;
 use crate::tracer::agent::visits::{Onward, Visited, leave_system_call};
 use crate::tracer::burst::ThreadId;
 use crate::tracer::kernel::{Kernel, Processes};
-use crate::tracer::notice::{Notice, SIGNALS, best_notice};
+use crate::tracer::notice::{Notice, best_notice, is_on_its_way};
 use crate::tracer::statistics::TracerStatistics;
 use crate::tracer::thread::breakpoint_at;
 
@@ -162,8 +162,7 @@ impl AgentEngine {
     pub(super) fn stopped_on_the_way(&mut self, thread: i32) {
         let own = self.kernel.own_time();
         leave_system_call(thread, &mut self.kernel);
-        let (pending, blocked) = self.kernel.signals_pending_and_blocked(thread);
-        if SIGNALS.iter().any(|signal| pending & !blocked & 1 << (signal - 1) != 0)
+        if is_on_its_way(self.kernel.signals_pending_and_blocked(thread))
             && let Some(followed) = self.followed.get_mut(&thread)
         {
             // Let go now, it would get the breakpoint's signal, if that is what waits. It stops for it next.
