@@ -36,6 +36,7 @@ use crate::usage::wrong_usage;
 
 /// The recording that is read where none is named.
 pub const DEFAULT_RECORDING: &str = "hbbp.data";
+
 /// Bytes by which profiles of OpenTelemetry are told from others.
 const PROFILES_BEGIN: u64 = 4096;
 

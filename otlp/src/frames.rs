@@ -8,6 +8,7 @@ use perfdata::BuildId;
 use crate::Error;
 use crate::attributes::Attribute;
 use crate::message::{Function, Location, Mapping, Stack};
+use crate::modules::KERNEL_HALF;
 use crate::tables::{Table, Tables};
 
 /// Where code is, as a profile says it.
@@ -56,8 +57,6 @@ pub(crate) struct Frames<'a> {
     mappings: HashMap<i32, Rc<Mapped>>,
     attributes: HashMap<i32, Attribute>,
 }
-
-const KERNEL_HALF: u64 = 1 << 63;
 
 impl<'a> Frames<'a> {
     pub(crate) fn of(tables: &'a Tables<'a>) -> Self {

@@ -25,7 +25,8 @@ const WITHOUT_OFFSET: u64 = FILE / 2;
 const MOST_FILES: u64 = 1 << 26;
 const MOST_PIECES: u64 = 0x7000;
 
-const KERNEL_HALF: u64 = 1 << 63;
+/// Where addresses of the kernel begin.
+pub(crate) const KERNEL_HALF: u64 = 1 << 63;
 const PIECES: u64 = 0xffff_8000_0000_0000;
 const KERNEL: u64 = 0xffff_ffff_8100_0000;
 const KERNEL_SIZE: u64 = 0x3f00_0000;

@@ -90,6 +90,14 @@ fn signals_of_a_program_that_is_attached_to() {
     }
 }
 
+/// What a clock has sent to a thread that blocks it must not come to the program when the agent is out.
+#[test]
+fn signals_that_wait_when_the_agent_leaves() {
+    if let Some(trial) = Trial::of("urgent_late") {
+        attach_again_and_again(&trial.with(&[LONG_MS]), &Attached { times: 6, seconds: "0.25" });
+    }
+}
+
 #[test]
 fn threads_that_come_and_go_while_attaching() {
     if let Some(trial) = Trial::of("threads") {

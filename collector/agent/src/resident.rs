@@ -177,6 +177,16 @@ impl Resident {
         self.description.off
     }
 
+    /// Whether the program has a handler of its own for a signal that the agent has taken over.
+    pub fn is_caught(&self, signal: i32, read: impl Fn(u64, &mut [u8]) -> bool) -> bool {
+        let taken = self.description.handlers.iter().find(|handler| handler.signal == signal as u64);
+        taken.is_some_and(|handler| {
+            let mut action = [0; 8];
+            let none = [libc::SIG_DFL, libc::SIG_IGN].map(|action| action as u64);
+            read(handler.programs, &mut action) && !none.contains(&u64::from_ne_bytes(action))
+        })
+    }
+
     /// What goes on in it, in a process; `None` if that cannot be read.
     pub fn in_use(&self, process: i32, read: impl Fn(u64, &mut [u8]) -> bool) -> Option<InUse> {
         let known = &self.description;

@@ -118,10 +118,11 @@ impl EventFd {
         self.0.as_raw_fd()
     }
 
-    /// Whether so many more files can be opened after it: the kernel gives the lowest number that is free.
-    pub(crate) fn leaves_room_for(&self, files: u64) -> bool {
+    /// Itself, if so many more files can be opened after it (the kernel gives the lowest number that is free); otherwise `EMFILE`.
+    pub(crate) fn leaving_room_for(self, files: u64) -> Result<Self, Errno> {
         let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
-        limit.is_none_or(|limit| u64::from(self.number().unsigned_abs()) + files < limit)
+        let is_enough = limit.is_none_or(|limit| u64::from(self.number().unsigned_abs()) + files < limit);
+        if is_enough { Ok(self) } else { Err(Errno::EMFILE) }
     }
 
     /// The id its records carry.

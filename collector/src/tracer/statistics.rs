@@ -271,9 +271,9 @@ fn stop_cost(cost: &StopCost) -> StopCostMetadata {
     }
 }
 
-/// Processes, in words.
-fn counted(processes: u64) -> String {
-    if processes == 1 { "1 process".to_owned() } else { format!("{processes} processes") }
+/// `1 process`, `2 processes`.
+fn counted(number: u64, one: &str, many: &str) -> String {
+    if number == 1 { format!("1 {one}") } else { format!("{number} {many}") }
 }
 
 impl Agents {
@@ -429,20 +429,20 @@ impl TracerStatistics {
                 sentences.push(format!("bursts cost more than they could: no agent could be made: {why}"));
             }
             for (why, processes) in &agents.refused {
-                let processes = counted(*processes);
+                let processes = counted(*processes, "process", "processes");
                 sentences.push(match self.kind {
                     TracerKind::Timer => format!("no bursts of {processes}: {why}"),
                     _ => format!("{processes} without an agent, stopped for each burst: {why}"),
                 });
             }
             for (why, processes) in &agents.kept {
-                let processes = counted(*processes);
+                let processes = counted(*processes, "process", "processes");
                 sentences.push(format!("the agent stays in {processes}, where it does nothing any more: {why}"));
             }
         }
         let barred = self.agents.as_ref().map_or(self.barred, |agents| agents.barred);
         if barred > 0 {
-            let barred = counted(barred);
+            let barred = counted(barred, "process", "processes");
             sentences.push(format!(
                 "no bursts of {barred}: another user's, a debugger has them, or ptrace_scope forbids it"
             ));
@@ -459,7 +459,7 @@ impl TracerStatistics {
         }));
         let threads = self.threads_without_file;
         if threads > 0 {
-            let threads = if threads == 1 { "1 thread".to_owned() } else { format!("{threads} threads") };
+            let threads = counted(threads, "thread", "threads");
             sentences.push(format!(
                 "no bursts of {threads}: each needs an open file, and no more are allowed: raise the limit (ulimit -n)"
             ));

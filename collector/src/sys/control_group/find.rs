@@ -70,8 +70,9 @@ fn several(groups: &[String]) -> String {
 }
 
 impl ControlGroup {
-    /// The group that is meant: by its folder (`/sys/fs/cgroup/..`, or `.` and what begins with it), by its path in the hierarchy (`system.slice/nginx.service`), or by
-    /// its name if no other has it: `nginx.service`, `nginx`, the id of a container or its first digits.
+    /// The group that is meant: by its folder (`/sys/fs/cgroup/..`, or `.` and what begins with it), by its path in the hierarchy
+    /// (`system.slice/nginx.service`), or by its name if no other has it: `nginx.service`, `nginx`, the id of a container or its first
+    /// digits.
     ///
     /// # Errors
     /// There is none, or there are several.

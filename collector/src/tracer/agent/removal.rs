@@ -28,7 +28,7 @@ use crate::tracer::agent::vdso::{NO_ROOM, Room};
 use crate::tracer::agent::visits::leave_system_call;
 use crate::tracer::kernel::linux::LinuxKernel;
 use crate::tracer::kernel::{Kernel, Processes};
-use crate::tracer::notice::{Notice, SIGNALS, best_notice};
+use crate::tracer::notice::{Notice, SIGNALS, best_notice, is_on_its_way};
 use crate::tracer::settings::Clock;
 
 /// How long it may take in a process.
@@ -114,8 +114,9 @@ pub(crate) fn release_asked(asked: &HashMap<i32, i32>, kernel: &mut LinuxKernel)
     }
 }
 
-/// A thread that was to be stopped, by this clock perhaps, goes on. Returns whether it is not traced any more. One that is about to end is,
-/// until that has been reported: a thread in execve(2) waits for it, and would keep others from being seized.
+/// A thread that was to be stopped, by this clock perhaps, goes on. Returns whether it is not traced any more. One that is about to take the
+/// clock's signal is, until it stops for that; and one that is about to end, until that has been reported: a thread in execve(2) waits for
+/// it, and would keep others from being seized.
 fn release(kernel: &mut LinuxKernel, thread: i32, report: Report, clock: Option<i32>) -> bool {
     let signal = match report {
         Report::Ended(_) => return true,
@@ -123,6 +124,10 @@ fn release(kernel: &mut LinuxKernel, thread: i32, report: Report, clock: Option<
             if !SIGNALS.contains(&signal) || !clock.is_some_and(|clock| is_of_clock(kernel, thread, clock)) =>
         {
             signal
+        }
+        Report::Event(..) if clock.is_some() && is_on_its_way(kernel.signals_pending_and_blocked(thread)) => {
+            let _ = kernel.resume(thread, 0);
+            return false;
         }
         _ => 0,
     };
@@ -172,7 +177,11 @@ impl Removal<'_> {
             let threads = self.threads();
             in_use.waiting.retain(|(thread, _)| threads.contains(thread) && !self.freed.contains(thread));
             if !in_use.bursts && in_use.waiting.is_empty() {
-                return Ok(());
+                // No clock sends a signal from now on.
+                clocks.clear();
+                if !self.is_signalled(&threads) {
+                    return Ok(());
+                }
             }
             self.has_time()?;
             for &(thread, how) in &in_use.waiting {
@@ -189,10 +198,18 @@ impl Removal<'_> {
         }
     }
 
+    /// Whether a thread has not taken yet what a clock has sent it, perhaps because it blocks it, and a handler of the program's would get
+    /// it in place of the agent's.
+    fn is_signalled(&self, threads: &[i32]) -> bool {
+        let Some(signal) = self.agents_signal() else { return false };
+        let is_pending = |&thread: &i32| signals_pending_and_blocked(thread as u32).0 & 1 << (signal - 1) != 0;
+        self.resident.is_caught(signal, super::residents::reader(self.process)) && threads.iter().any(is_pending)
+    }
+
     fn agents_signal(&self) -> Option<i32> {
         let mut word = [0; 8];
         let is_read = read_memory(self.process, Avma(agent::SIGNAL), &mut word);
-        i32::try_from(u64::from_ne_bytes(word)).ok().filter(|_| is_read)
+        i32::try_from(u64::from_ne_bytes(word)).ok().filter(|signal| is_read && (1..=64).contains(signal))
     }
 
     /// A clock that overflows soon if the thread computes, and sends it this signal.
@@ -381,7 +398,7 @@ impl Removal<'_> {
             _ => None,
         };
         let clock = signal.and_then(|signal| self.clock(thread, Some(signal)));
-        let since = self.kernel.now();
+        let mut since = self.kernel.now();
         let mut is_interrupted = false;
         loop {
             if !is_interrupted && (clock.is_none() || self.kernel.now() > since + BY_CLOCK) {
@@ -399,6 +416,14 @@ impl Removal<'_> {
                 {
                     self.gets_signal(thread);
                     let _ = self.kernel.resume(thread, signal);
+                }
+                // Interrupted before it could take the clock's signal, it stops for that next.
+                Some((_, Report::Event(..)))
+                    if clock.is_some() && is_on_its_way(self.kernel.signals_pending_and_blocked(thread)) =>
+                {
+                    self.has_time()?;
+                    let _ = self.kernel.resume(thread, 0);
+                    (since, is_interrupted) = (self.kernel.now(), false);
                 }
                 Some(_) => {
                     leave_system_call(thread, self.kernel);

@@ -53,7 +53,8 @@ impl Sideband {
     /// Of the threads that `list` names, and all that comes from them. Each record makes a ring readable. What a thread begins while its
     /// event is opened may be told twice.
     pub(crate) fn open(cpus: &CpuList, list: impl Fn() -> Vec<i32>) -> Result<Self, Errno> {
-        let mut sideband = Self { rings: Vec::new(), others: Vec::new(), bytes: Vec::new() };
+        let mut sideband = Self::empty();
+        let attr = attr(AttrFlags::INHERIT);
         let mut known = HashSet::new();
         for _ in 0..MOST_LISTS {
             let new: Vec<i32> = list().into_iter().filter(|thread| known.insert(*thread)).collect();
@@ -61,31 +62,35 @@ impl Sideband {
                 break;
             }
             for thread in new {
-                match sideband.add(thread, cpus) {
+                match sideband.add(&attr, cpus, |cpu| Scope::Thread(thread, Some(cpu))) {
                     Ok(()) | Err(Errno::ESRCH) => {}
                     Err(errno) => return Err(errno),
                 }
             }
         }
-        if sideband.rings.is_empty() { Err(Errno::ESRCH) } else { Ok(sideband) }
+        sideband.with_rings()
     }
 
     /// Of what is in a control group.
     pub(crate) fn of_group(cpus: &CpuList, group: &ControlGroup) -> Result<Self, Errno> {
         let folder = group.open().map_err(|error| Errno(error.raw_os_error().unwrap_or(libc::EINVAL)))?;
-        let mut sideband = Self { rings: Vec::new(), others: Vec::new(), bytes: Vec::new() };
-        for cpu in cpus.iter() {
-            let event = EventFd::open(&attr(AttrFlags::default()), Scope::Group(folder.as_raw_fd(), cpu))?;
-            let ring = Ring::map(&event, PAGES)?;
-            sideband.rings.push((event, ring));
-        }
-        if sideband.rings.is_empty() { Err(Errno::ESRCH) } else { Ok(sideband) }
+        let mut sideband = Self::empty();
+        sideband.add(&attr(AttrFlags::default()), cpus, |cpu| Scope::Group(folder.as_raw_fd(), cpu))?;
+        sideband.with_rings()
     }
 
-    fn add(&mut self, thread: i32, cpus: &CpuList) -> Result<(), Errno> {
-        let attr = attr(AttrFlags::INHERIT);
+    fn empty() -> Self {
+        Self { rings: Vec::new(), others: Vec::new(), bytes: Vec::new() }
+    }
+
+    fn with_rings(self) -> Result<Self, Errno> {
+        if self.rings.is_empty() { Err(Errno::ESRCH) } else { Ok(self) }
+    }
+
+    /// Opens the event on each CPU; the first event of a CPU has its ring.
+    fn add(&mut self, attr: &EventAttr, cpus: &CpuList, scope: impl Fn(u32) -> Scope) -> Result<(), Errno> {
         for (place, cpu) in cpus.iter().enumerate() {
-            let event = EventFd::open(&attr, Scope::Thread(thread, Some(cpu)))?;
+            let event = EventFd::open(attr, scope(cpu))?;
             if let Some((first, _)) = self.rings.get(place) {
                 event.share_ring_of(first)?;
                 self.others.push(event);

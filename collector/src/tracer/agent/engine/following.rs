@@ -4,7 +4,6 @@
 
 use std::time::{Duration, Instant};
 
-use crate::errno::Errno;
 use crate::sys::process::guards;
 use crate::sys::{EventFd, POLL_IN};
 use crate::tracer::agent::engine::AgentEngine;
@@ -12,7 +11,7 @@ use crate::tracer::agent::injection::own_filters;
 use crate::tracer::agent::visits::{Onward, Visited, leave_system_call};
 use crate::tracer::burst::ThreadId;
 use crate::tracer::kernel::{Kernel, Processes};
-use crate::tracer::notice::{Notice, SIGNALS, best_notice};
+use crate::tracer::notice::{Notice, best_notice, is_on_its_way};
 use crate::tracer::statistics::TracerStatistics;
 use crate::tracer::thread::breakpoint_at;
 
@@ -116,8 +115,7 @@ impl AgentEngine {
         }
         let Notice::Signal(signal) = best_notice(guards.blocked, guards.caught) else { return None };
         let opened = self.kernel.open(&breakpoint_at(onward.address), id.tid);
-        let opened =
-            opened.and_then(|event| if event.leaves_room_for(FILES_TO_READ) { Ok(event) } else { Err(Errno::EMFILE) });
+        let opened = opened.and_then(|breakpoint| breakpoint.leaving_room_for(FILES_TO_READ));
         let opened = opened.and_then(|breakpoint| breakpoint.signal_to(id.tid, signal).map(|()| breakpoint));
         let Self { kernel, placement, .. } = self;
         let resumed = |breakpoint| placement.in_place(|| kernel.resume(id.tid, 0)).map(|()| breakpoint);
@@ -164,8 +162,7 @@ impl AgentEngine {
     pub(super) fn stopped_on_the_way(&mut self, thread: i32) {
         let own = self.kernel.own_time();
         leave_system_call(thread, &mut self.kernel);
-        let (pending, blocked) = self.kernel.signals_pending_and_blocked(thread);
-        if SIGNALS.iter().any(|signal| pending & !blocked & 1 << (signal - 1) != 0)
+        if is_on_its_way(self.kernel.signals_pending_and_blocked(thread))
             && let Some(followed) = self.followed.get_mut(&thread)
         {
             // Let go now, it would get the breakpoint's signal, if that is what waits. It stops for it next.

@@ -119,10 +119,11 @@ impl AgentEngine {
         // Since Linux 5.13.
         let on_exec = EventAttr { flags: attr.flags | AttrFlags::REMOVE_ON_EXEC, ..attr.clone() };
         let opened = self.kernel.open(&on_exec, thread).or_else(|_| self.kernel.open(&attr, thread));
-        let clock = match opened {
-            Ok(clock) if self.tree.thread_count() == 0 || clock.leaves_room_for(FILES_FOR_OTHERS) => clock,
+        let files = if self.tree.thread_count() == 0 { 0 } else { FILES_FOR_OTHERS };
+        let clock = match opened.and_then(|clock| clock.leaving_room_for(files)) {
+            Ok(clock) => clock,
             Err(errno) if errno.is_permission() => return self.bar(process),
-            Ok(_) | Err(Errno::EMFILE) => return self.has_no_file(thread),
+            Err(Errno::EMFILE) => return self.has_no_file(thread),
             Err(_) => return,
         };
         let mean = self.budget.period();

@@ -14,7 +14,7 @@ use crate::tracer::agent::tree::{State, Watched};
 use crate::tracer::agent::visits::leave_system_call;
 use crate::tracer::agent::waits::{is_made_again, may_be_interrupted};
 use crate::tracer::kernel::{Kernel, Processes};
-use crate::tracer::notice::{Notice, SIGNALS, best_notice};
+use crate::tracer::notice::{Notice, SIGNALS, best_notice, is_on_its_way};
 
 /// A process gets the agent when it has computed for so long.
 const SETTLED: Duration = Duration::from_millis(20);
@@ -163,6 +163,12 @@ impl AgentEngine {
             match report {
                 Report::Ended(status) => self.report_end(thread, status),
                 Report::Event(..) if self.followed.contains_key(&thread) => self.stopped_on_the_way(thread),
+                // Interrupted before it could take the signal of its clock, it stops for that next.
+                Report::Event(libc::PTRACE_EVENT_STOP, libc::SIGTRAP)
+                    if is_on_its_way(self.kernel.signals_pending_and_blocked(thread)) =>
+                {
+                    let _ = self.kernel.resume(thread, 0);
+                }
                 Report::Event(libc::PTRACE_EVENT_STOP, libc::SIGTRAP) => self.stopped(thread),
                 Report::Signal(signal) if SIGNALS.contains(&signal) && self.is_its_breakpoint(thread) => {
                     self.reached(thread)
