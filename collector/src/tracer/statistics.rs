@@ -451,7 +451,7 @@ impl TracerStatistics {
             // Those that are traced all the time are not looked at.
             0 if self.ends.contains_key(CODE_OF_32_BITS) => Some("some processes".to_owned()),
             0 => None,
-            processes => Some(counted(processes)),
+            processes => Some(counted(processes, "process", "processes")),
         };
         sentences.extend(processes.map(|processes| {
             format!("no bursts of {processes} with 32-bit code: they follow 64-bit code only. Samples of the clock count it; \
