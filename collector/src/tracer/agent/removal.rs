@@ -392,9 +392,12 @@ impl Removal<'_> {
 
     /// Stops a thread that is traced and runs; whether it stands still.
     fn comes_to_stand(&mut self, thread: i32) -> Result<bool, Why> {
-        let notice = best_notice(self.kernel.signals_blocked(thread), self.kernel.signals_caught(thread));
-        let signal = match notice {
-            Notice::Signal(signal) if self.kernel.is_computing(thread) => Some(signal),
+        let caught = self.kernel.signals_caught(thread);
+        let signal = match best_notice(self.kernel.signals_blocked(thread), caught) {
+            // Not one that a handler would get, should the thread block it before it comes.
+            Notice::Signal(signal) if caught & 1 << (signal - 1) == 0 && self.kernel.is_computing(thread) => {
+                Some(signal)
+            }
             _ => None,
         };
         let clock = signal.and_then(|signal| self.clock(thread, Some(signal)));
