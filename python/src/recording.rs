@@ -26,6 +26,9 @@ use crate::words::{HbbpError, Texts, raised, refused, warn, wrong};
 
 const READER: Reader = Reader { name: "hbbp.open", reads: Reads::Flows, records: false };
 
+/// More are not started.
+const MOST_THREADS: usize = 256;
+
 /// A recording, an archive of one, profiles of OpenTelemetry, a file of `hbbp merge`, or exact counts of `hbbp truth`.
 ///
 /// It is analysed when it is asked the first time, and again where a question tells apart what was added up.
@@ -90,10 +93,14 @@ pub fn open(
     threads: Option<usize>,
 ) -> PyResult<Recording> {
     let core = core.map(core_by_word).transpose()?;
-    if threads == Some(0) {
-        return Err(wrong("threads", "it is 0, expected at least 1"));
-    }
-    let threads = threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let threads = match threads {
+        Some(threads @ (0 | 65_536..)) => {
+            return Err(wrong("threads", format!("it is {threads}, expected at least 1 and at most 65535")));
+        }
+        // Results are the same for any number, and each needs memory.
+        Some(threads) => threads.min(MOST_THREADS),
+        None => std::thread::available_parallelism().map_or(1, usize::from),
+    };
     let overrides = binaries.map(Texts::all).unwrap_or_default();
     let overrides = overrides.iter().map(|text| BinaryOverride::of_option(text)).collect();
     let search = BinarySearch { symfs, overrides, ..BinarySearch::default() };

@@ -8,7 +8,7 @@ use arrow_array::builder::{BooleanBuilder, StringDictionaryBuilder, UInt32Builde
 use arrow_array::types::Int32Type;
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
-use perfdata::{Branch, Chunk, Recording, Sample};
+use perfdata::{Branch, Chunk, EventDescription, Recording, Sample};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
@@ -160,7 +160,7 @@ type Sender = SyncSender<Result<Option<RecordBatch>, ArrowError>>;
 
 /// Reads a recording, and sends its rows. What is damaged is the end of them; the head of every report says so.
 fn read_rows(recording: &Recording, rows: Rows, send: &Sender) -> Result<(), ArrowError> {
-    let names: Vec<&str> = recording.events().iter().map(|event| event.name.as_str()).collect();
+    let events = recording.events();
     let (mut samples, mut branches) = (SampleRows::default(), BranchRows::default());
     let (mut reader, mut chunk, mut number) = (recording.chunks(), Chunk::new(), 0);
     let read = |error: perfdata::Error| ArrowError::ExternalError(Box::new(error));
@@ -169,7 +169,7 @@ fn read_rows(recording: &Recording, rows: Rows, send: &Sender) -> Result<(), Arr
             // One that cannot be read is counted among the malformed.
             let Ok(sample) = recording.sample(&raw) else { continue };
             let full = match rows {
-                Rows::Samples => samples.add(&sample, &names)?,
+                Rows::Samples => samples.add(&sample, events)?,
                 Rows::Branches => branches.add(number, &sample),
             };
             number += 1;
@@ -214,9 +214,10 @@ struct SampleRows {
 
 impl SampleRows {
     /// Adds a sample, and says whether there are enough for a batch.
-    fn add(&mut self, sample: &Sample<'_>, names: &[&str]) -> Result<bool, ArrowError> {
-        match names.get(sample.event) {
-            Some(name) => drop(self.event.append(name)?),
+    fn add(&mut self, sample: &Sample<'_>, events: &[EventDescription]) -> Result<bool, ArrowError> {
+        let event = events.get(sample.event);
+        match event {
+            Some(event) => drop(self.event.append(&event.name)?),
             None => self.event.append_null(),
         }
         self.time.append_option(sample.time);
@@ -224,7 +225,8 @@ impl SampleRows {
         self.tid.append_option(sample.tid);
         self.cpu.append_option(sample.cpu);
         self.ip.append_option(sample.ip.map(|ip| ip.0));
-        self.period.append_option(sample.period);
+        // Where it is fixed, samples do not say it.
+        self.period.append_option(sample.period.or_else(|| event?.attr.sample_period()));
         self.branches.append_option(sample.branch_stack.map(|stack| stack.len() as u64));
         self.rows += 1;
         Ok(self.rows >= ROWS)

@@ -59,6 +59,11 @@ pub fn diff(
     if query.rows.is_empty() && !query.filters.is_empty() {
         return Err(refused("filter: it is for the table `rows`, and no rows are asked for"));
     }
+    if before.search().symfs != after.search().symfs {
+        return Err(refused(
+            "the two sides were opened with different `symfs`: a comparison reads binaries under one folder",
+        ));
+    }
     let diff = py.detach(|| Diff::of([before, after], &query)).map_err(|error| raised(&error))?;
     warn(py, &diff.notes)?;
     Ok(diff)

@@ -96,10 +96,15 @@ class Errors(unittest.TestCase):
             run_.mix(values="speed")
         with self.assertRaisesRegex(ValueError, "there is no \"zen-1\"; there are .*zen-5"):
             hbbp.open(file, core="zen-1")
-        with self.assertRaisesRegex(ValueError, "threads: it is 0, expected at least 1"):
-            hbbp.open(file, threads=0)
+        for threads in [0, 65536, 2**40]:
+            with self.assertRaisesRegex(ValueError, f"threads: it is {threads}, expected at least 1 and at most 65535"):
+                hbbp.open(file, threads=threads)
         with self.assertRaises(OverflowError):
             hbbp.open(file, threads=-1)
+        # Others than the machine has are no harm.
+        hbbp.open(file, binaries=option, threads=65535).mix()
+        with self.assertRaisesRegex(ValueError, "different `symfs`"):
+            hbbp.diff(run_, hbbp.open(file, symfs="/elsewhere"))
         with self.assertRaises(TypeError):
             run_.mix(rows=7)
         for rows in ([], ""):

@@ -69,6 +69,11 @@ class Frames(unittest.TestCase):
         self.assertEqual(branches.schema["mispredicted"], polars.Boolean)
         self.assertGreater(branches["mispredicted"].sum(), 0)
 
+    def test_periods_that_are_fixed_are_those_of_the_event(self):
+        samples = polars.DataFrame(hbbp.open(fixture("containers/file.data")).samples())
+        self.assertEqual(samples["period"].null_count(), 0)
+        self.assertGreater(samples["period"].min(), 1)
+
     def test_streams_come_in_batches(self):
         run_ = hbbp.open(fixture("bursts/threads.data"), binaries=binary("threads"))
         reader = pyarrow.RecordBatchReader.from_stream(run_.branches())

@@ -6,6 +6,7 @@ use std::os::unix::fs::FileExt;
 use perf_event_open_sys::bindings as sys;
 
 use crate::session::record_layout::{RecordBytes, path_of_mapping, word};
+use crate::sys::is_of_i386;
 use crate::sys::process::{mappings, proc_path};
 
 const NAME: &[u8] = b"[vdso]";
@@ -34,9 +35,10 @@ impl Vdso32 {
             && self.file.is_none()
             && let Some((pid, start, length)) = mapping(record.body)
         {
-            const ELFCLASS32: &[u8] = b"\x7fELF\x01";
-            self.is_mapped = true;
-            self.file = read(pid, start, length).filter(|file| file.starts_with(ELFCLASS32));
+            let file = read(pid, start, length);
+            // That of x32 has code of 64 bits. One whose process has ended is not known.
+            self.is_mapped |= file.as_ref().is_none_or(|file| is_of_i386(file));
+            self.file = file.filter(|file| is_of_i386(file));
         }
     }
 

@@ -38,7 +38,7 @@ pub(crate) use memory::{
 };
 pub(crate) use mounts::{Mounts, Server};
 pub(crate) use page_tables::{PageTables, comes_alone};
-pub(crate) use program_class::{is_32_bit_process, is_32_bit_program};
+pub(crate) use program_class::{is_32_bit_process, is_32_bit_program, is_of_i386};
 #[cfg(feature = "simulated-pmu")]
 pub(crate) use ptrace::single_step;
 pub(crate) use ptrace::{

@@ -5,6 +5,9 @@ use std::io::Read;
 
 use crate::sys::process::proc_path;
 
+/// Bytes up to the machine and with it.
+const HEAD: usize = 20;
+
 /// Whether a process executes an ELF file for i386. Programs for x32 have code of 64 bits.
 pub(crate) fn is_32_bit_process(process: u32) -> bool {
     File::open(proc_path(process).join("exe")).is_ok_and(is_32_bit_program)
@@ -12,10 +15,15 @@ pub(crate) fn is_32_bit_process(process: u32) -> bool {
 
 /// Whether a file is an ELF file for i386.
 pub(crate) fn is_32_bit_program(mut file: File) -> bool {
+    let mut head = [0; HEAD];
+    file.read_exact(&mut head).is_ok() && is_of_i386(&head)
+}
+
+/// Whether an ELF file that begins so is for i386.
+pub(crate) fn is_of_i386(begin: &[u8]) -> bool {
     const ELFCLASS32: &[u8] = b"\x7fELF\x01";
     const EM_386: [u8; 2] = [3, 0];
-    let mut head = [0; 20];
-    file.read_exact(&mut head).is_ok() && head.starts_with(ELFCLASS32) && head.ends_with(&EM_386)
+    begin.starts_with(ELFCLASS32) && begin.get(HEAD - EM_386.len()..HEAD) == Some(&EM_386)
 }
 
 #[cfg(test)]
