@@ -87,6 +87,7 @@ impl Diff {
             let weaker = sides[at].notes(analyses[at]);
             notes.extend(weaker.iter().chain(&compared.left_out[at]).map(|note| format!("{file}: {note}")));
         }
+        notes.extend(compared.changes(files.clone()).comparison.notes.iter().cloned());
         let pivot = if query.rows.is_empty() {
             None
         } else {

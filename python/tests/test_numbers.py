@@ -108,6 +108,13 @@ class Numbers(unittest.TestCase):
         expected = document("mix", file, "--binary", option, "--no-cache", "--rows", "function,module", "--values", "per-call,samples")
         self.assertEqual(hbbp.open(file, binaries=option).functions().to_dicts(), expected["rows"])
 
+    def test_what_makes_a_comparison_weaker_is_said(self):
+        files = [fixture("bursts/compress.data"), fixture("bursts/parse.data")]
+        degraded = document("diff", *files)["degraded"]
+        notes = hbbp.diff(*map(hbbp.open, files)).notes
+        self.assertGreater(len(degraded), 0)
+        self.assertEqual([sentence for sentence in degraded if sentence not in notes], [])
+
     def test_differences_are_those_of_the_command(self):
         files = [fixture("bursts/compress.data"), fixture("simulated/ivy-bridge.data")]
         option = binary("compress")
