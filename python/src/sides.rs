@@ -87,7 +87,8 @@ impl Diff {
             let weaker = sides[at].notes(analyses[at]);
             notes.extend(weaker.iter().chain(&compared.left_out[at]).map(|note| format!("{file}: {note}")));
         }
-        notes.extend(compared.changes(files.clone()).comparison.notes.iter().cloned());
+        let changes = compared.changes(files.clone());
+        notes.extend(changes.comparison.notes.iter().cloned());
         let pivot = if query.rows.is_empty() {
             None
         } else {
@@ -96,11 +97,10 @@ impl Diff {
             if mixes.iter().all(|mix| mix.cells.is_empty()) {
                 anyhow::bail!("there is nothing to show: no instruction of either side passes the filters");
             }
-            let changes = compared.changes(files.clone());
             let names = Names::of(changes.comparison);
             Some(Pivot::of(query, mixes.each_ref(), changes.sides, &names))
         };
-        for (file, sum) in files.iter().zip(compared.changes(files.clone()).comparison.instructions) {
+        for (file, sum) in files.iter().zip(changes.comparison.instructions) {
             anyhow::ensure!(sum > 0.0, "{file}: nothing was seen running");
         }
         Ok(Diff { compared, files, pivot, notes })
