@@ -195,6 +195,33 @@ fn beside_bursts_the_clock_counts_it_and_that_is_said() {
     assert!(words.join(" ").contains(said), "{mixed}");
 }
 
+/// Nothing says which code it is but its process, whose vDSO is that of 32 bits.
+#[test]
+fn the_process_says_what_unread_code_is() {
+    const ELSEWHERE: u64 = 0x0800_0000;
+    let folder = tempfile::tempdir().unwrap();
+    let Some(four) = synthetic::program(folder.path(), "four", &[]) else { return };
+    let recorded = |vdso: u64| {
+        let mut recorder = Recorder::traced(&four);
+        recorder.map(&Mmap { start: Avma(ELSEWHERE), path: b"/gone", ..Recorder::mapping() });
+        recorder.map(&Mmap { start: Avma(vdso), len: 0x3000, path: b"[vdso]", ..Recorder::mapping() });
+        recorder.burst(&Burst { ip: A, branches: &[(A_JNE, C), (D_JMP, A)], instructions: 25, period: 25 });
+        [A, D, ELSEWHERE + 1, ELSEWHERE + 9].iter().for_each(|ip| recorder.sample(*ip));
+        let file = write(folder.path(), recorder, &burst_metadata("instructions"));
+        let document = json(&["blocks", "-i", &file, "--format", "json"]);
+        let count: f64 =
+            blocks(&document, "gone").iter().map(|(_, instructions, count)| *instructions as f64 * count).sum();
+        (count, document["head"].to_string())
+    };
+    let (short, said) = recorded(0xf7f0_0000);
+    assert!((short - 25.0).abs() < 0.5, "{short}: {said}");
+    assert!(said.contains("50.00 % of the instructions (estimated) are 32-bit code"), "{said}");
+    // Bursts would have come there.
+    let (long, said) = recorded(0x7ffc_1234_0000);
+    assert!(long == 0.0, "{long}");
+    assert!(said.contains("50.0 % of the samples are in unread code of /gone, which has no branch records"), "{said}");
+}
+
 /// Samples of what bursts do not follow say nothing of where bursts should have started.
 #[test]
 fn its_time_is_not_that_of_code_beside_it() {

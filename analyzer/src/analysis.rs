@@ -464,10 +464,13 @@ fn explain_choice(decider: &Decider<'_>, has_32_bits: bool) -> String {
 
 /// How many modules without code are named, largest first.
 const UNREAD_MODULES_NAMED: usize = 4;
+/// Smaller parts of the samples that count for nothing are not worth a sentence, %.
+const LEAST_UNCOUNTED: f64 = 0.5;
 
-/// Says how much of what ran is in code that was not read.
+/// Says how much of what ran is in code that was not read, and how much of that counts for nothing.
 pub(crate) fn describe_unread_code(summary: &mut Summary, counted: &[CountedModule], modules: &ModuleTable) {
     let total: f64 = counted.iter().map(CountedModule::instructions).sum();
+    let all_samples: u64 = counted.iter().map(|module| module.counts.ebs_samples()).sum();
     let notes = &mut summary.shortcomings;
     let mut unread: Vec<(f64, &CountedModule, &str)> = counted
         .iter()
@@ -475,9 +478,9 @@ pub(crate) fn describe_unread_code(summary: &mut Summary, counted: &[CountedModu
             Code::Unread { why, .. } => Some((module.instructions(), module, why.as_str())),
             Code::Read(_) => None,
         })
-        .filter(|(instructions, ..)| *instructions > 0.0)
         .collect();
     unread.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.counts.module.cmp(&b.1.counts.module)));
+    let (unread, uncounted) = unread.split_at(unread.partition_point(|(instructions, ..)| *instructions > 0.0));
     let (named, others) = unread.split_at(unread.len().min(UNREAD_MODULES_NAMED));
     for (instructions, module, why) in named {
         let name = &modules.get(module.counts.module).path;
@@ -490,6 +493,15 @@ pub(crate) fn describe_unread_code(summary: &mut Summary, counted: &[CountedModu
         let rest: f64 = others.iter().map(|(instructions, ..)| instructions).sum();
         let (count, share) = (others.len(), 100.0 * rest / total);
         notes.push(format!("{share:.2} % of the instructions (estimated) are in unread code of {count} more modules"));
+    }
+    for (_, module, why) in uncounted {
+        let share = 100.0 * module.counts.ebs_samples() as f64 / all_samples as f64;
+        if share >= LEAST_UNCOUNTED {
+            let name = &modules.get(module.counts.module).path;
+            notes.push(format!(
+                "{share:.1} % of the samples are in unread code of {name}, which has no branch records and counts 0: {why}"
+            ));
+        }
     }
 }
 

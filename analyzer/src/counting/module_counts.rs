@@ -246,6 +246,11 @@ impl ModuleCounts {
         }
     }
 
+    /// Event-based samples in it.
+    pub fn ebs_samples(&self) -> u64 {
+        self.sums.iter().map(|(_, _, sums)| sums.ebs_samples).sum()
+    }
+
     /// Where a block lies: first instruction, and after the last. Of code that was not read these are file offsets.
     pub fn range_of(&self, index: u32) -> (Svma, Svma) {
         match &self.code {

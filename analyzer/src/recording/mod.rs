@@ -18,6 +18,7 @@ mod never_empty;
 mod pages;
 mod paths;
 mod phases;
+mod programs;
 mod scan;
 mod sources;
 mod subset;

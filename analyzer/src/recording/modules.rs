@@ -51,6 +51,8 @@ pub struct Module {
     pub kernel: Option<KernelPlace>,
     /// The recorder looked at all files, and could not at this one: what is at its path may be another.
     pub is_unidentified: bool,
+    /// Only programs of 32 bits have it mapped.
+    pub has_32_bits: bool,
 }
 
 /// Which kernel ran, and where: it is elsewhere after each boot (KASLR).
@@ -102,19 +104,23 @@ impl Module {
             kind => kind,
         };
         let is_unidentified = build_id.as_ref().is_some_and(BuildId::is_unknown);
-        Module { kind, path, build_id, code: None, kernel: None, is_unidentified }
+        Module { is_unidentified, ..Module::of(kind, path, build_id) }
+    }
+
+    fn of(kind: ModuleKind, path: String, build_id: Option<BuildId>) -> Self {
+        Module { path, build_id, kind, code: None, kernel: None, is_unidentified: false, has_32_bits: false }
     }
 
     /// A file of that path.
     pub fn file(path: String, build_id: Option<BuildId>) -> Self {
-        Module { path, build_id, kind: ModuleKind::File, code: None, kernel: None, is_unidentified: false }
+        Module::of(ModuleKind::File, path, build_id)
     }
 
-    /// What kind of code it has, if that was not read: user code is taken for that of 64 bits, as nearly all is.
+    /// What kind of code it has, if that was not read: what no program of 32 bits has mapped for itself alone is taken for code of 64 bits.
     pub fn kind_of_unread_code(&self) -> CodeKind {
         match self.kind.is_kernel() {
             true => CodeKind::Kernel,
-            false if self.path == VDSO_32 => CodeKind::User(Bitness::Bits32),
+            false if self.has_32_bits => CodeKind::User(Bitness::Bits32),
             false => CodeKind::User(Bitness::Bits64),
         }
     }
@@ -176,14 +182,7 @@ impl ModuleTable {
         };
         let build_id = BuildId::new(&[half(1), half(2)].concat());
         let (path, kind) = (name.to_owned(), ModuleKind::Anonymous);
-        self.add(Module {
-            path,
-            build_id,
-            kind,
-            code: Some(RecordedCode(file.into())),
-            kernel: None,
-            is_unidentified: false,
-        })
+        self.add(Module { code: Some(RecordedCode(file.into())), ..Module::of(kind, path, build_id) })
     }
 
     /// All modules of that name have this code.
@@ -197,6 +196,15 @@ impl ModuleTable {
     pub(crate) fn set_code(&mut self, id: ModuleId, file: Vec<u8>) {
         if let Some(module) = self.modules.get_mut(id.0 as usize) {
             module.code = Some(RecordedCode(file.into()));
+        }
+    }
+
+    /// Only programs of 32 bits have these mapped.
+    pub(crate) fn have_32_bits<'a>(&mut self, modules: impl Iterator<Item = &'a ModuleId>) {
+        for id in modules {
+            if let Some(module) = self.modules.get_mut(id.0 as usize) {
+                module.has_32_bits = true;
+            }
         }
     }
 

@@ -21,6 +21,7 @@ use crate::build_id::BuildId;
 use crate::progress::{Progress, Step};
 use crate::recording::cgroups::Cgroups;
 use crate::recording::modules::{VDSO, VDSO_32};
+use crate::recording::programs::mark_modules_of_32_bits;
 use crate::recording::{
     Aggregate, BurstCounter, BurstPiece, Context, ContextId, EpochId, FirstPiece, FirstPieces, IpHits, KERNEL,
     KERNEL_PID, KernelPlace, MadeCodes, Mapping, ModuleKind, ModuleTable, PathSelection, PhaseId, Phases, SourceEvents,
@@ -254,6 +255,7 @@ pub fn read_tasks(recording: &Recording, metadata: &Metadata, progress: Progress
     if let Some(place) = kernel {
         modules.has_kernel(&KernelPlace { release: recording.features().os_release.clone(), ..place });
     }
+    mark_modules_of_32_bits(&mut modules, &events);
     let phases = Phases::new(&marks, &events);
     let (made_code, left_out) = made_codes.finish(&mut modules, &events);
     records.code_left_out = left_out;
