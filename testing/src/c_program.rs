@@ -29,7 +29,10 @@ pub fn c_program(folder: &Path, name: &str, sources: &[PathBuf], flags: &[&str])
     };
     let said = String::from_utf8_lossy(&compiled.stderr);
     if !compiled.status.success() && !flags.is_empty() {
-        skip(Skip::ToolVersion, format_args!("gcc cannot compile {name} with {flags:?}: {said}"));
+        // The linker finds no library, or the compiler no header: a package is missing.
+        let is_missing = ["cannot find", "No such file"].iter().any(|words| said.contains(words));
+        let why = if is_missing { Skip::Tool } else { Skip::ToolVersion };
+        skip(why, format_args!("gcc cannot compile {name} with {flags:?}: {said}"));
         return None;
     }
     assert!(compiled.status.success(), "{name} does not compile: {said}");

@@ -216,9 +216,15 @@ impl<W: Write> Recorder<W> {
 
     /// What makes the file less than it could be, in sentences.
     pub(crate) fn degradations(&self) -> impl Iterator<Item = String> {
-        let late = "samples of other events come before the first burst, which came late, or there is 32-bit code, which has none: tools that judge by the \
-                    first sample see no branch stacks (llvm-profgen; give it what `hbbp export --format perf-script --stacks-only` writes)";
-        let late = self.lead.is_full().then(|| late.to_owned());
+        // Where no burst came, that is said, and nobody expects branch stacks.
+        let has_bursts = self.burst.is_some_and(|id| self.tally.samples_of(id) > 0);
+        let late = (self.lead.is_full() && has_bursts).then(|| {
+            let why = if self.vdso_32.is_mapped() { "for 32-bit code has no bursts" } else { "which came late" };
+            format!(
+                "samples of other events come before the first burst, {why}: tools that judge by the first sample see no branch stacks \
+                 (llvm-profgen; give it what `hbbp export --format perf-script --stacks-only` writes)"
+            )
+        });
         late.into_iter().chain(self.control.as_ref().and_then(Control::degradation))
     }
 

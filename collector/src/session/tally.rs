@@ -79,6 +79,11 @@ impl Tally {
         }
     }
 
+    /// Samples that were written of the event with this id.
+    pub(crate) fn samples_of(&self, id: u64) -> u64 {
+        self.events.get(&id).and_then(|&event| self.samples.get(event)).copied().unwrap_or(0)
+    }
+
     fn sample(&mut self, record: &RecordBytes<'_>) {
         self.counts.samples += 1;
         self.kernel.see(record.body);

@@ -447,16 +447,20 @@ impl TracerStatistics {
                 "no bursts of {barred}: another user's, a debugger has them, or ptrace_scope forbids it"
             ));
         }
-        let processes = match self.processes_of_32_bits {
-            // Those that are traced all the time are not looked at.
-            0 if self.ends.contains_key(CODE_OF_32_BITS) => Some("some processes".to_owned()),
-            0 => None,
-            processes => Some(counted(processes, "process", "processes")),
-        };
-        sentences.extend(processes.map(|processes| {
-            format!("no bursts of {processes} with 32-bit code: they follow 64-bit code only. Samples of the clock count it; \
-                 --tracer none takes more")
-        }));
+        if self.processes_of_32_bits > 0 {
+            let processes = counted(self.processes_of_32_bits, "process", "processes");
+            sentences.push(format!(
+                "no bursts of {processes} with 32-bit code: they follow 64-bit code only. Samples of the clock count it; --tracer none takes more"
+            ));
+        }
+        if self.ends.contains_key(CODE_OF_32_BITS) {
+            // Processes that are traced all the time are not looked at, and others may change their mode.
+            sentences.push(
+                "bursts met 32-bit code, which they do not follow: samples of the clock count that of 32-bit programs; what 64-bit programs \
+                 execute in 32-bit mode is taken for 64-bit code, and its counts are wrong"
+                    .to_owned(),
+            );
+        }
         let threads = self.threads_without_file;
         if threads > 0 {
             let threads = counted(threads, "thread", "threads");

@@ -118,19 +118,18 @@ pub(crate) fn release_asked(asked: &HashMap<i32, i32>, kernel: &mut LinuxKernel)
 /// clock's signal is, until it stops for that; and one that is about to end, until that has been reported: a thread in execve(2) waits for
 /// it, and would keep others from being seized.
 fn release(kernel: &mut LinuxKernel, thread: i32, report: Report, clock: Option<i32>) -> bool {
-    let signal = match report {
+    let is_clocks = |signal| SIGNALS.contains(&signal) && clock.is_some_and(|clock| is_of_clock(kernel, thread, clock));
+    let (signal, is_taken) = match report {
         Report::Ended(_) => return true,
-        Report::Signal(signal)
-            if !SIGNALS.contains(&signal) || !clock.is_some_and(|clock| is_of_clock(kernel, thread, clock)) =>
-        {
-            signal
-        }
-        Report::Event(..) if clock.is_some() && is_on_its_way(kernel.signals_pending_and_blocked(thread)) => {
-            let _ = kernel.resume(thread, 0);
-            return false;
-        }
-        _ => 0,
+        Report::Signal(signal) if is_clocks(signal) => (0, true),
+        Report::Signal(signal) => (signal, false),
+        Report::Event(..) => (0, false),
     };
+    // Whatever it has stopped for, it stops for that next.
+    if clock.is_some() && !is_taken && is_on_its_way(kernel.signals_pending_and_blocked(thread)) {
+        let _ = kernel.resume(thread, signal);
+        return false;
+    }
     leave_system_call(thread, kernel);
     kernel.detach(thread, signal).is_ok()
 }

@@ -108,6 +108,8 @@ struct Process {
     code: u64,
     /// A clock of its program has overflowed.
     has_computed: bool,
+    /// It was counted as one that has no bursts: its next program is not counted again.
+    is_counted_out: bool,
 }
 
 impl Process {
@@ -121,6 +123,7 @@ impl Process {
             quiet_since: None,
             code: 0,
             has_computed: false,
+            is_counted_out: false,
         }
     }
 }
@@ -138,6 +141,17 @@ impl Tree {
 
     pub(crate) fn set_state(&mut self, process: i32, state: State) {
         self.processes.entry(process).or_insert(Process::new(state)).state = state;
+    }
+
+    /// A process has no bursts from now on, until it has another program. Returns whether it is the first time.
+    pub(crate) fn leave_out(&mut self, process: i32, state: State) -> bool {
+        self.set_state(process, state);
+        self.processes.get_mut(&process).is_some_and(|process| !std::mem::replace(&mut process.is_counted_out, true))
+    }
+
+    /// Whether a process is known to have no bursts, and so no threads here.
+    pub(crate) fn is_left_out(&self, process: i32) -> bool {
+        matches!(self.state(process), Some(State::Barred | State::Bits32))
     }
 
     /// One of the threads of a process was put off.

@@ -130,8 +130,8 @@ impl AgentEngine {
                 self.stop_watching_all(process);
             }
             Refusal::Bits32 => {
-                self.collecting.held().statistics.processes_of_32_bits += 1;
-                self.tree.set_state(process, State::Bits32);
+                let is_first = self.tree.leave_out(process, State::Bits32);
+                self.collecting.held().statistics.processes_of_32_bits += u64::from(is_first);
                 self.stops.forget_waiting(process);
                 self.stop_watching_all(process);
             }
@@ -147,8 +147,7 @@ impl AgentEngine {
 
     /// A process that may not be traced.
     pub(super) fn bar(&mut self, process: i32) {
-        self.agents.barred += u64::from(self.tree.state(process) != Some(State::Barred));
-        self.tree.set_state(process, State::Barred);
+        self.agents.barred += u64::from(self.tree.leave_out(process, State::Barred));
     }
 
     /// Looks whether processes with an agent have begun to filter their system calls, or can do so by now: the agent's might not be let through.

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use perfdata::{AttrFlags, EventAttr};
 
 use crate::errno::Errno;
-use crate::sys::process::exists;
+use crate::sys::process::{exists, is_alive};
 use crate::sys::{own_thread, realtime_signal, share_memory};
 use crate::tracer::agent::engine::{AgentEngine, YOUNG};
 use crate::tracer::agent::injection::lets_through;
@@ -112,7 +112,7 @@ impl AgentEngine {
     /// of a period.
     pub(super) fn watch(&mut self, process: i32, thread: i32, part: f64, begun: u64) {
         let state = self.tree.state(process).unwrap_or(State::Without);
-        if matches!(state, State::Barred | State::Bits32 | State::Young) {
+        if state == State::Young || self.tree.is_left_out(process) {
             return;
         }
         let attr = self.settings.clock.attr();
@@ -199,6 +199,10 @@ impl AgentEngine {
         self.starting.ended(thread);
         self.without_file.remove(&thread);
         self.stop_watching(thread);
+        // The other threads of one that has no bursts are not known.
+        if self.tree.is_left_out(process) && self.kernel.threads(process).iter().any(|id| is_alive(*id as u32)) {
+            return;
+        }
         if self.tree.forget(process) {
             self.on_the_way.remove(&process);
             self.visits.forget_process(process);
