@@ -13,6 +13,7 @@ mod input;
 mod jobs;
 mod missing_dashes;
 mod progress;
+mod search_path;
 mod status;
 mod usage;
 

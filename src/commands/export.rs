@@ -1,5 +1,6 @@
 //! `hbbp export`: profiles for compilers, optimizers and other tools.
 
+mod bolt_yaml;
 pub(super) mod contexts;
 mod propeller;
 mod sampled;
@@ -72,6 +73,9 @@ pub struct Args {
 enum Format {
     /// For `llvm-bolt -data`: branches and fall-throughs, or samples where there are no branches
     Bolt,
+    /// The same with hashes of blocks, by which `llvm-bolt -infer-stale-profile` finds them in another build; made by llvm-bolt, which must
+    /// be installed
+    BoltYaml,
     /// For `perf2bolt -pa`: branches and ranges by address
     BoltPreagg,
     /// For `llvm-profgen --unsymbolized-profile`: ranges and branches
@@ -131,6 +135,8 @@ Examples:
 
   hbbp export --format bolt run.data --binary ./server -o server.fdata
   llvm-bolt ./server -o server.bolt -data=server.fdata -reorder-blocks=ext-tsp
+  hbbp export --format bolt-yaml run.data --binary ./server -o server.yaml
+  llvm-bolt ./next -o next.bolt -data=server.yaml -infer-stale-profile -reorder-blocks=ext-tsp
 
   clang -O2 -fbasic-block-sections=labels -fuse-ld=lld -o server server.c
   hbbp export --format propeller run.data --binary ./server -o cc_profile.txt --ld-profile ld_profile.txt
@@ -170,6 +176,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     match args.format {
         Format::PerfScript => check_samples(args)?,
+        Format::BoltYaml => drop(bolt_yaml::llvm_bolt()?),
         format if format.has_contexts() => contexts::check(args.truth.as_deref(), &args.input, &format.name())?,
         _ => {}
     }
@@ -207,6 +214,7 @@ fn reader(format: Format) -> &'static Reader {
 fn write(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
     match args.format {
         Format::Bolt => of_one_binary(args, input, profile::bolt),
+        Format::BoltYaml => of_bolt_yaml(args, input),
         Format::BoltPreagg => of_one_binary(args, input, profile::bolt_preagg),
         Format::LlvmProfgen => of_one_binary(args, input, profile::llvm_profgen),
         Format::LlvmText => of_source(args, input, Names::Llvm, profile::llvm_text),
@@ -303,6 +311,16 @@ fn check_branches(profiled: &Profiled<'_>) -> anyhow::Result<()> {
         );
     }
     Ok(())
+}
+
+/// Made by `llvm-bolt`, from what the format `bolt` is.
+fn of_bolt_yaml(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
+    let (flow, notes) = flow(args, input)?;
+    let profiled = Profiled::choose(&flow, &args.input.analysis.search())?;
+    notes.iter().chain(&profiled.describe()).for_each(output::say);
+    check_class(&profiled)?;
+    check_branches(&profiled)?;
+    bolt_yaml::write(&profiled, args.output.as_deref())
 }
 
 /// The order of blocks and functions; made before the files are.

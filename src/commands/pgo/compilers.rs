@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::bail;
 
-use crate::commands::pgo::tasks::folders_of_path;
+use crate::search_path;
 
 /// A family of compilers that read the same profiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -85,7 +85,7 @@ impl Toolchain {
         let mut compilers: Vec<Compiler> = Vec::new();
         // Folders may be in PATH twice.
         let mut known = BTreeMap::new();
-        for folder in folders_of_path() {
+        for folder in search_path::folders() {
             let Ok(files) = folder.read_dir() else { continue };
             let mut names: Vec<String> = files
                 .flatten()
@@ -168,24 +168,10 @@ impl Toolchain {
 /// # Errors
 /// It is not in PATH.
 pub fn llvm_bolt() -> anyhow::Result<PathBuf> {
-    let numbered = |name: &str| name.strip_prefix("llvm-bolt-").and_then(|number| number.parse::<u32>().ok());
-    let mut newest: Option<(u32, PathBuf)> = None;
-    for folder in folders_of_path() {
-        let plain = folder.join("llvm-bolt");
-        if plain.is_file() {
-            return Ok(plain);
-        }
-        for file in folder.read_dir().into_iter().flatten().flatten() {
-            let Some(number) = file.file_name().to_str().and_then(numbered) else { continue };
-            if newest.as_ref().is_none_or(|(newest, _)| number > *newest) {
-                newest = Some((number, file.path()));
-            }
-        }
-    }
-    let Some((_, newest)) = newest else {
+    let Some(bolt) = search_path::newest("llvm-bolt") else {
         bail!("llvm-bolt is not in PATH: install BOLT (Debian: bolt-19), or leave out --bolt")
     };
-    Ok(newest)
+    Ok(bolt)
 }
 
 /// Whether a file is called as compilers are: `cc`, `g++`, `clang-19`, `x86_64-linux-gnu-gcc-12`.

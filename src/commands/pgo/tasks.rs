@@ -109,11 +109,6 @@ pub fn quoted(word: &str) -> String {
     }
 }
 
-/// The folders of PATH, in its order.
-pub fn folders_of_path() -> Vec<PathBuf> {
-    std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect()).unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::Write;
