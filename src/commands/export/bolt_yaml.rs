@@ -96,22 +96,23 @@ impl Bolt {
         let different = given.different(made);
         let mut named = different.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
         if different.len() > NAMED {
-            named += ", ..";
+            named += &format!(" and {} more", different.len() - NAMED);
         }
         if made.is_empty() {
-            bail!("{self} finds none of the blocks that ran in {name}: of {} functions of the profile ({named})", different.len());
+            bail!("{self} finds none of the blocks of {name} that ran: those of {named}");
         }
         if made.hashes == 0 {
-            bail!("{self} makes no hashes of blocks, as BOLT does since version 17: install a later one, or use --format bolt");
+            bail!(
+                "{self} makes no hashes of blocks, as BOLT does since version 17: install a later one, or use --format bolt"
+            );
         }
         let [all, taken] = [given, made].map(Counts::total);
         Ok(match all.abs_diff(taken) {
             0 => Vec::new(),
             other => vec![format!(
-                "llvm-bolt counts {} of the executions {}: of {} functions ({named})",
+                "llvm-bolt counts {} of the executions {}: in {named}",
                 share(other as f64, all as f64),
-                if taken < all { "less, which fit none of its blocks" } else { "more" },
-                different.len(),
+                if taken < all { "less, as they fit none of its blocks" } else { "more" },
             )],
         })
     }

@@ -155,7 +155,8 @@ functions:
 
     #[test]
     fn functions_that_are_not_the_same_are_found() {
-        let given = Counts::of_fdata("1 a 0 1 a 1 0 5\n1 b 0 1 b 1 0 9\n1 main 20 1 main 3 0 1000\n".as_bytes()).unwrap();
+        let given =
+            Counts::of_fdata("1 a 0 1 a 1 0 5\n1 b 0 1 b 1 0 9\n1 main 20 1 main 3 0 1000\n".as_bytes()).unwrap();
         let made = Counts::of_yaml(YAML.as_bytes()).unwrap();
         assert_eq!(given.different(&made), ["b", "a"]);
         assert_eq!(given.total() - made.total(), 14);
@@ -163,7 +164,9 @@ functions:
 
     #[test]
     fn what_is_no_profile_has_no_functions() {
-        for text in ["", "\u{0}", "1 main", "1 \\", "succ: [ { cnt: 99999999999999999999999 } ]", "cnt: cnt:\n:::\n- \n"] {
+        for text in
+            ["", "\u{0}", "1 main", "1 \\", "succ: [ { cnt: 99999999999999999999999 } ]", "cnt: cnt:\n:::\n- \n"]
+        {
             let counts = [Counts::of_fdata(text.as_bytes()).unwrap(), Counts::of_yaml(text.as_bytes()).unwrap()];
             assert!(counts.iter().all(|counts| counts.total() == 0), "{text}");
         }
