@@ -7,7 +7,8 @@ pub fn folders() -> Vec<PathBuf> {
     std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect()).unwrap_or_default()
 }
 
-/// The program of that name, or else the one with the greatest number after it, as distributions name them (`llvm-bolt-19`).
+/// The program of that name, or else the one with the greatest number after it, as distributions name them:
+/// `llvm-bolt-19`.
 pub fn newest(name: &str) -> Option<PathBuf> {
     newest_in(folders(), name)
 }

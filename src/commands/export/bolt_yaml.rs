@@ -44,7 +44,7 @@ pub fn write(profiled: &Profiled<'_>, output: Option<&Path>) -> anyhow::Result<(
     }
     if binary.image.is_stripped() {
         bail!(
-            "{name} has no symbols, and BOLT knows functions of other builds by their names: name the file as it was before it was stripped with --binary"
+            "{name} has no symbols, and BOLT knows functions of other builds by their names: give --binary the file as it was before it was stripped"
         );
     }
     let folder = tempfile::tempdir().context("cannot make a folder for what llvm-bolt reads and writes")?;
@@ -84,7 +84,9 @@ impl std::fmt::Display for Bolt {
 }
 
 impl Bolt {
+    /// A relative folder in PATH is one of where `hbbp` is: `llvm-bolt` is run elsewhere.
     fn of(file: PathBuf) -> anyhow::Result<Self> {
+        let file = std::path::absolute(&file).with_context(|| format!("cannot find {}", file.display()))?;
         let said = output_of(Command::new(&file).arg("--version"))?;
         let text = String::from_utf8_lossy(&said.stdout);
         let version = text.lines().find(|line| line.contains("version")).unwrap_or("of unknown version").trim();
@@ -109,10 +111,12 @@ impl Bolt {
         let [all, taken] = [given, made].map(Counts::total);
         Ok(match all.abs_diff(taken) {
             0 => Vec::new(),
-            other => vec![format!(
-                "llvm-bolt counts {} of the executions {}: in {named}",
-                share(other as f64, all as f64),
-                if taken < all { "less, as they fit none of its blocks" } else { "more" },
+            more if taken > all => {
+                vec![format!("llvm-bolt counts {} more executions: in {named}", share(more as f64, all as f64))]
+            }
+            less => vec![format!(
+                "not in the profile: {} of the executions, in functions that llvm-bolt cannot read or sees other blocks in: {named}",
+                share(less as f64, all as f64)
             )],
         })
     }
