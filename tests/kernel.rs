@@ -17,18 +17,9 @@ const TEXT: u64 = LINKED + SLIDE;
 const BUILD_ID: &str = "0123456789abcdef0123456789abcdef01234567";
 const KERNEL: &str = "[kernel.kallsyms]";
 
-/// The mapping of the kernel, as `perf record` and `hbbp record` write it.
+/// The mapping of the kernel.
 fn mapping(path: &[u8]) -> Mmap<'_> {
-    Mmap {
-        cpu_mode: perfdata::CpuMode::Kernel,
-        pid: u32::MAX,
-        tid: 0,
-        start: Avma(TEXT),
-        len: 0x100_0000,
-        pgoff: TEXT,
-        path,
-        ..Recorder::mapping()
-    }
+    Recorder::kernel_mapping(TEXT, path)
 }
 
 /// The four blocks as a kernel: `entry` from where its code begins, and `work` at C.
@@ -414,4 +405,36 @@ fn an_archive_has_the_kernels_file_beside_recorded_code() {
     let mut names = tar.entries().unwrap().map(|entry| entry.unwrap().path().unwrap().display().to_string());
     assert!(names.any(|name| name.starts_with("root/usr/lib/debug/.build-id/") && name.ends_with(".debug")));
     assert_eq!(support::stdout(&["annotate", "-i", archive, "--format", "json"]), before);
+}
+
+/// Profiles are of the kernel where its file is given, and no program's.
+#[test]
+fn the_kernel_has_a_profile_where_its_file_is_given() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(binary) = synthetic::program(folder.path(), "four", &[]) else { return };
+    let vmlinux = vmlinux(folder.path(), "vmlinux", BUILD_ID).unwrap();
+    let mut recorder = Recorder::new(&binary);
+    recorder.map(&mapping(b"[kernel.kallsyms]_text"));
+    recorder.stack(&synthetic::AROUND);
+    (0..2).for_each(|_| recorder.kernel_stack(&synthetic::AROUND.map(|(from, to)| (moved(from), moved(to)))));
+    let file = write(folder.path(), recorder, None);
+    let profile = |given: &[&str]| support::stdout(&[&["export", "--format", "bolt", "-i", &file], given].concat());
+    let of_program = "\
+1 _start 14 1 _start 16 0 25
+1 _start 14 1 _start 1b 0 25
+1 _start 19 1 _start 1d 0 25
+1 _start 1c 1 _start 1d 0 25
+1 _start 1e 1 _start 0 0 50
+";
+    let of_kernel = "\
+1 entry/1 14 1 entry/1 16 0 50
+1 entry/1 14 1 work/1 0 0 50
+1 entry/1 19 1 work/1 2 0 50
+1 work/1 1 1 work/1 2 0 50
+1 work/1 3 1 entry/1 0 0 100
+";
+    let (program, kernel) = (binary.to_str().unwrap(), format!("{KERNEL}={}", vmlinux.display()));
+    assert_eq!(profile(&[]), of_program);
+    assert_eq!(profile(&["--binary", &kernel]), of_kernel);
+    assert_eq!(profile(&["--binary", &kernel, "--binary", program]), of_program);
 }

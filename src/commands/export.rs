@@ -176,7 +176,9 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     match args.format {
         Format::PerfScript => check_samples(args)?,
-        Format::BoltYaml => drop(bolt_yaml::llvm_bolt()?),
+        Format::BoltYaml => {
+            bolt_yaml::llvm_bolt()?;
+        }
         format if format.has_contexts() => contexts::check(args.truth.as_deref(), &args.input, &format.name())?,
         _ => {}
     }

@@ -141,6 +141,27 @@ fn counts_by_function_and_position() {
     assert_eq!(threads, TEXT);
 }
 
+/// The same code as a kernel that was moved when it started, beside a program.
+#[test]
+fn a_kernel_has_the_profile_of_a_program_of_the_same_code() {
+    let (linked, text) = (0xffff_ffff_8100_0000_u64, 0xffff_ffff_9f00_0000_u64);
+    let Some((folder, _)) = recorded() else { return };
+    let source = PROGRAM.replace("_start:\n", ".globl _text\n_text:\n_start:\n");
+    let vmlinux = assemble(folder.path(), "vmlinux", &source, &[&format!("-Wl,-Ttext={linked:#x}")]).unwrap();
+    let mut recorder = Recorder::new(&folder.path().join("program"));
+    recorder.map(&Recorder::kernel_mapping(text, b"[kernel.kallsyms]_text"));
+    (0..3).for_each(|_| recorder.stack(&AROUND));
+    let moved = AROUND.map(|(from, to)| (from - 0x40_1000 + text, to - 0x40_1000 + text));
+    (0..6).for_each(|_| recorder.kernel_stack(&moved));
+    let recording = folder.path().join("kernel.data");
+    std::fs::write(&recording, recorder.finish(&Features::default())).unwrap();
+    let given = format!("[kernel.kallsyms]={}", vmlinux.display());
+    assert_eq!(String::from_utf8(export(&["llvm-text", "--binary", &given], &recording)).unwrap(), TEXT);
+    // That of the program, which ran half as often.
+    let of_program = String::from_utf8(export(&["llvm-text"], &recording)).unwrap();
+    assert!(of_program.starts_with("f:950:100\n"), "{of_program}");
+}
+
 /// LLVM keeps 32 bits of how often a call runs: 4,500,000,000 times would be 205,032,704 to it. So all are divided; GCC gets
 /// them as they are.
 #[test]

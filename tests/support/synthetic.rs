@@ -232,6 +232,20 @@ impl Recorder {
         }
     }
 
+    /// A mapping of the kernel whose code begins at `text`, as `perf record` and `hbbp record` write it.
+    pub fn kernel_mapping(text: u64, path: &[u8]) -> Mmap<'_> {
+        Mmap {
+            cpu_mode: perfdata::CpuMode::Kernel,
+            pid: u32::MAX,
+            tid: 0,
+            start: Avma(text),
+            len: 0x100_0000,
+            pgoff: text,
+            path,
+            ..Self::mapping()
+        }
+    }
+
     /// Adds a mapping, as of the time of the last sample.
     pub fn map(&mut self, mmap: &Mmap<'_>) {
         self.time += 10;
@@ -302,6 +316,14 @@ impl Recorder {
     pub fn kernel_sample(&mut self, ip: u64) {
         self.time += 10;
         self.write_now(&SampleFields { cpu_mode: perfdata::CpuMode::Kernel, ..sample(EBS, ip, 1000, &[]) });
+    }
+
+    /// Adds a branch stack of the kernel's code, oldest branch first.
+    pub fn kernel_stack(&mut self, branches: &[(u64, u64)]) {
+        self.time += 10;
+        let ip = branches.last().map_or(0, |branch| branch.1);
+        let stack = newest_first(branches, BranchFlags::PREDICTED);
+        self.write_now(&SampleFields { cpu_mode: perfdata::CpuMode::Kernel, ..sample(LBR, ip, 100, &stack) });
     }
 
     /// Adds the kernel's word of a loss, and what `perf record` says of the same at the end.
