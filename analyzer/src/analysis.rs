@@ -23,6 +23,7 @@ use crate::estimation::{Estimate, RanOn, estimate};
 use crate::flow::{AnalysedFlow, ChosenCount, of_recording};
 use crate::parallel::in_parallel;
 use crate::paths::{BranchPaths, CodeMap, PathQuery, PathWalker, Wanted};
+use crate::processor_trace::follow;
 use crate::progress::{Progress, Step};
 use crate::recording::{
     CodeKind, Context, ContextId, Granularity, Module, ModuleId, ModuleKind, ModuleTable, RecordCounts, Selection,
@@ -202,17 +203,21 @@ pub fn analyze_paths(
     let mut tasks = read_tasks(recording, &metadata, progress)?;
     let vendor = Vendor::of(recording.features().cpuid.as_deref());
     let mut machine = RanOn::of(recording.features(), metadata.calibration.as_ref(), options.core);
-    let mut sources = Sources::of(recording.events(), vendor, &tasks.records.samples, &metadata);
+    let granularity =
+        if options.group_by.tasks == TaskGroups::Thread { Granularity::Thread } else { Granularity::Process };
+    let by_phases = options.group_by.phases;
+    let traced = follow(recording, &tasks, &options.search, granularity, by_phases)?;
+    let trace = traced.source.as_ref().map(|_| traced.kind_of_counts());
+    let mut sources = Sources::of(recording.events(), vendor, &tasks.records.samples, &metadata, traced.source);
     tasks.records.learn(&metadata);
     let mut shortcomings: Vec<String> = recording.was_cut_off().then(|| CUT_OFF.to_owned()).into_iter().collect();
     let mut degradations = metadata.degradations;
     degradations.append(&mut sources.degradations);
-    let granularity =
-        if options.group_by.tasks == TaskGroups::Thread { Granularity::Thread } else { Granularity::Process };
+    shortcomings.extend(traced.shortcomings);
     let full_burst =
         sources.bursts_of_clock().and(metadata.tracer.as_ref()).and_then(|tracer| tracer.burst_instructions);
-    let selection = Selection { granularity, phases: options.group_by.phases, subset: options.subset, full_burst };
-    let totals = read_samples(recording, &mut tasks, &sources, selection, options.threads, progress)?;
+    let selection = Selection { granularity, phases: by_phases, subset: options.subset, full_burst };
+    let totals = read_samples(recording, &mut tasks, &sources, selection, traced.aggregate, options.threads, progress)?;
     let mut modules = std::mem::take(&mut tasks.modules);
     let records = std::mem::take(&mut tasks.records);
     place_kernel(&mut tasks.timeline, &modules, &totals, &options.search);
@@ -278,7 +283,10 @@ pub fn analyze_paths(
             CountedModule { counts, blocks, sampled }
         })
         .collect();
-    let design = design(&resampling, &counted, &sources, &summary.records);
+    let design = match trace {
+        Some(kind) => Design { kind, ..Design::default() },
+        None => design(&resampling, &counted, &sources, &summary.records),
+    };
     describe_what_is_missing(&mut summary, &located, &counted, &modules, options);
     summary.shortcomings.extend(describe_32_bit_code(&counted, &modules, &sources));
     let wants_calls = options.detail == Detail::Calls;

@@ -44,6 +44,7 @@ pub mod lines;
 pub mod mix;
 mod parallel;
 pub mod paths;
+mod processor_trace;
 mod progress;
 pub mod propeller;
 pub mod recording;

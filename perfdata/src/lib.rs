@@ -48,8 +48,8 @@ pub use format::{AttrFlags, BranchSampleType, ReadFormat, SampleFormat};
 pub use mapping::{BuildId, MappedFile, Mmap, is_memory_without_file};
 pub use read_values::{ReadValue, ReadValues};
 pub use record::{
-    Aux, AuxOutputHwId, Auxtrace, BpfEvent, CallchainDeferred, Cgroup, Comm, ItraceStart, Ksymbol, Lost, LostSamples,
-    Namespaces, RawRecord, Read, Record, Switch, Task, TextPoke, Throttle, TimeConv,
+    Aux, AuxOutputHwId, Auxtrace, AuxtraceInfo, BpfEvent, CallchainDeferred, Cgroup, Comm, ItraceStart, Ksymbol, Lost,
+    LostSamples, Namespaces, RawRecord, Read, Record, Switch, Task, TextPoke, Throttle, TimeConv,
 };
 pub use record_type::{CpuMode, RecordType};
 pub use recording::Recording;

@@ -1,5 +1,6 @@
 //! Records: what a recording's data section is made of.
 
+use crate::chunk::RecordHeader;
 use crate::{Avma, CpuMode, Mmap, ReadValues, RecordType, SampleId, U64s};
 
 /// One record as it lies in the recording.
@@ -23,6 +24,11 @@ pub(crate) const MISC_13: u16 = 1 << 13;
 pub(crate) const MISC_14: u16 = 1 << 14;
 
 impl RawRecord<'_> {
+    /// Where what follows it is in the file or stream; of a record that was not compressed.
+    pub fn end(&self) -> u64 {
+        self.offset + (RecordHeader::SIZE + self.body.len()) as u64
+    }
+
     /// Where the CPU was.
     #[inline]
     pub fn cpu_mode(&self) -> CpuMode {
@@ -86,7 +92,9 @@ pub enum Record<'a> {
     ItraceStart(ItraceStart),
     /// The user part of a call chain, delivered late.
     CallchainDeferred(CallchainDeferred<'a>),
-    /// AUX data followed here; the reader skipped it.
+    /// What the AUX data is.
+    AuxtraceInfo(AuxtraceInfo<'a>),
+    /// AUX data followed here; the reader skipped it: [`Recording::aux_data`](crate::Recording::aux_data) reads it.
     Auxtrace(Auxtrace),
     /// All rings were emptied once: what comes later is not older than what came before the last such record.
     FinishedRound,
@@ -306,6 +314,15 @@ pub struct CallchainDeferred<'a> {
     pub ips: U64s<'a>,
     /// Which event, when, where.
     pub sample_id: SampleId,
+}
+
+/// `PERF_RECORD_AUXTRACE_INFO`: what the AUX data of a recording is.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct AuxtraceInfo<'a> {
+    /// `PERF_AUXTRACE_*` of `perf` (tools/perf/util/auxtrace.h): 1 is Intel PT, 2 Intel BTS, 3 CoreSight, 4 SPE.
+    pub kind: u32,
+    /// What the decoder of this kind wants to know.
+    pub words: U64s<'a>,
 }
 
 /// AUX data followed here.

@@ -3,8 +3,8 @@
 use crate::fields::{Fields, until_nul};
 use crate::mapping::{BuildId, MappedFile, Mmap};
 use crate::record::{
-    Aux, AuxOutputHwId, Auxtrace, BpfEvent, CallchainDeferred, Cgroup, Comm, ItraceStart, Ksymbol, Lost, LostSamples,
-    MISC_13, MISC_14, Namespaces, Read, Switch, Task, TextPoke, Throttle, TimeConv,
+    Aux, AuxOutputHwId, Auxtrace, AuxtraceInfo, BpfEvent, CallchainDeferred, Cgroup, Comm, ItraceStart, Ksymbol, Lost,
+    LostSamples, MISC_13, MISC_14, Namespaces, Read, Switch, Task, TextPoke, Throttle, TimeConv,
 };
 use crate::words::Words;
 use crate::{Avma, Error, RawRecord, ReadFormat, ReadValues, Record, RecordType, SampleId, U64s};
@@ -95,6 +95,11 @@ pub(crate) fn user_record<'a>(raw: &RawRecord<'a>) -> Result<Record<'a>, Error> 
     let mut fields = Fields::new(what(raw.record_type), raw.offset, raw.body);
     let f = &mut fields;
     Ok(match raw.record_type {
+        RecordType::AUXTRACE_INFO => {
+            let (kind, _reserved) = (f.u32()?, f.u32()?);
+            let words = f.rest().as_chunks().0;
+            Record::AuxtraceInfo(AuxtraceInfo { kind, words: U64s(words) })
+        }
         RecordType::AUXTRACE => Record::Auxtrace(Auxtrace {
             size: f.u64()?,
             offset: f.u64()?,

@@ -100,6 +100,15 @@ impl Recording {
         ChunkReader::new(&self.source, self.data_start, self.data_end)
     }
 
+    /// Bytes of the data that follow an AUXTRACE record: `at` is how far they are from the beginning of the recording. They are not where
+    /// records are compressed, which hold none of them.
+    ///
+    /// # Errors
+    /// The recording has not so many there, or they cannot be read.
+    pub fn aux_data(&self, at: u64, size: u64) -> Result<Vec<u8>, Error> {
+        self.source.section("AUX data", at, size)
+    }
+
     /// Index in [`Self::events`] of the event of a sample, without reading the rest of it.
     ///
     /// # Errors

@@ -10,8 +10,8 @@ use crate::header::{FILE_HEADER_SIZE, FileHeader, MAGIC, PIPE_HEADER_SIZE, Secti
 use crate::record::{MISC_13, MISC_14};
 use crate::record_walk::{Step, step};
 use crate::{
-    Comm, Error, EventDescription, FeatureBit, Features, Lost, LostSamples, MappedFile, Mmap, RecordType, SampleFields,
-    SampleId, Task,
+    Auxtrace, Comm, Error, EventDescription, FeatureBit, Features, Lost, LostSamples, MappedFile, Mmap, RecordType,
+    SampleFields, SampleId, Task,
 };
 
 /// Writes a `perf.data` file, or a stream as `perf record -o -` does, that `perf` 6.1 and the tools built on it read.
@@ -290,6 +290,18 @@ impl<W: Write> Writer<W> {
         self.begin();
         self.record.extend(body);
         self.end_user(record_type, 0)
+    }
+
+    /// Writes an AUXTRACE record, with the data that follows it.
+    ///
+    /// # Errors
+    /// When `out` fails.
+    pub fn write_aux_data(&mut self, auxtrace: &Auxtrace, data: &[u8]) -> Result<(), Error> {
+        self.begin();
+        self.u64s(&[data.len() as u64, auxtrace.offset, auxtrace.reference]);
+        self.u32s(&[auxtrace.idx, auxtrace.tid, auxtrace.cpu, 0]);
+        self.end_user(RecordType::AUXTRACE, 0)?;
+        self.put(data)
     }
 
     /// Writes a sample record with the fields that its event records.

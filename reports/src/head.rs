@@ -10,6 +10,7 @@ use crate::number::{count, share};
 
 /// The provenance of what a simulated PMU made.
 const SIMULATED: &str = "simulated";
+const TRACE: &str = "trace";
 
 /// What goes before every table and into every JSON document.
 #[derive(Serialize)]
@@ -197,6 +198,7 @@ impl Head {
                 provenance: match source {
                     SourceEvents { is_simulated: true, .. } => SIMULATED,
                     SourceEvents { has_bursts: true, .. } => "software",
+                    SourceEvents { is_trace: true, .. } => TRACE,
                     _ => "hardware",
                 },
                 bursts: Bursts::of(source, summary),
@@ -266,6 +268,9 @@ impl Head {
                 });
                 let [bursts, length] = [bursts.bursts as f64, bursts.mean_instructions].map(count);
                 format!("traced branches: {bursts} bursts of {length} instructions{}", cost.unwrap_or_default())
+            }
+            None if lbr.provenance == TRACE => {
+                format!("the trace of {}, {} taken branches", lbr.event, number(lbr.branches))
             }
             None => {
                 let simulated = simulated(Some(lbr.provenance));

@@ -28,12 +28,15 @@ pub fn require_samples(analysis: &Analysis) -> anyhow::Result<()> {
 /// What is to be said of a recording without samples.
 pub fn without_samples(analysis: &Analysis) -> Option<String> {
     let records = &analysis.summary.records;
-    (analysis.origin == Origin::Recording && records.samples.iter().all(|&samples| samples == 0)).then(|| {
-        format!(
-            "the recording has no samples: {}; record something that runs longer, or sample more often",
-            describe_records(records)
-        )
-    })
+    let has_trace = analysis.sources.lbr.as_ref().is_some_and(|lbr| lbr.is_trace);
+    (analysis.origin == Origin::Recording && !has_trace && records.samples.iter().all(|&samples| samples == 0)).then(
+        || {
+            format!(
+                "the recording has no samples: {}; record something that runs longer, or sample more often",
+                describe_records(records)
+            )
+        },
+    )
 }
 
 fn describe_records(records: &analyzer::recording::RecordCounts) -> String {

@@ -1,6 +1,6 @@
 //! What a recording is good for, in one sentence.
 
-use analyzer::uncertainty::Interval;
+use analyzer::uncertainty::{CountKind, Interval};
 use analyzer::{Analysis, Origin};
 use serde::Serialize;
 
@@ -30,7 +30,7 @@ const WANTED: f64 = 0.01;
 impl Precision {
     /// Of a report with these rows: their shares, 0 to 1, and how uncertain these are. `None` where there is nothing to speak of.
     pub fn of(analysis: &Analysis, rows: impl Iterator<Item = (f64, Interval)>) -> Option<Self> {
-        if analysis.origin != Origin::Recording {
+        if analysis.origin != Origin::Recording || analysis.design.kind != CountKind::Sampled {
             return None;
         }
         let mut rows: Vec<(f64, Interval)> = rows.filter(|(share, _)| *share >= LEAST).collect();

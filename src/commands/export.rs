@@ -464,7 +464,7 @@ fn branch_events(recording: &Recording) -> anyhow::Result<Vec<usize>> {
     let metadata = metadata_of(recording)?;
     let samples = read_tasks(recording, &metadata, &|_| {})?.records.samples;
     let vendor = Vendor::of(recording.features().cpuid.as_deref());
-    let sources = Sources::of(recording.events(), vendor, &samples, &metadata);
+    let sources = Sources::of(recording.events(), vendor, &samples, &metadata, None);
     match sources.lbr {
         Some(source) => Ok(source.events),
         None => bail!(

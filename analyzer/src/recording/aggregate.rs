@@ -258,6 +258,15 @@ impl Aggregate {
         }
     }
 
+    /// Adds one execution of a stream: where it starts, its branch, and where that goes.
+    #[inline]
+    pub(crate) fn add_executed(&mut self, context: ContextId, slice: Slice, [start, from, to]: [u64; 3]) {
+        let branch = Branch { from: Avma(from), to: Avma(to), ..Branch::default() };
+        let part = Part { context, slice, weight: Weight(1 << 32) };
+        self.stacks.branches += 1;
+        self.add_stream_hits(stream_of(part, Avma(start), &branch));
+    }
+
     #[inline]
     fn add_stream_hits(&mut self, stream: StreamHits) {
         let same = |other: &StreamHits| {
@@ -276,6 +285,11 @@ impl Aggregate {
             }
             Entry::Vacant(free) => drop(free.insert(stream)),
         }
+    }
+
+    /// Whether nothing was added.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.contexts.is_empty() && self.stacks == StackStatistics::default()
     }
 
     /// Adds everything of another aggregate.

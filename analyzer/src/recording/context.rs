@@ -10,7 +10,7 @@ pub fn granule(at: u64) -> u64 {
 }
 
 /// Whose samples are added up together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Context {
     /// Index of the event in the recording.
     pub event: u32,

@@ -18,6 +18,7 @@ use perfdata::{
 use serde::{Deserialize, Serialize};
 
 use crate::build_id::BuildId;
+use crate::processor_trace::TraceParts;
 use crate::progress::{Progress, Step};
 use crate::recording::cgroups::Cgroups;
 use crate::recording::modules::{VDSO, VDSO_32};
@@ -64,6 +65,8 @@ pub struct Tasks {
     pub first_pieces: FirstPieces,
     /// The slice of each sample.
     pub slicing: Slicing,
+    /// Where traces of the processor are.
+    pub trace: TraceParts,
     /// How many records of which kind there are, and what was lost.
     pub records: RecordCounts,
 }
@@ -134,7 +137,7 @@ impl RecordCounts {
     }
 }
 
-/// The second reading, with that many threads: the samples, added up. Adds to the records of `tasks` what it finds.
+/// The second reading, with that many threads: the samples, added up with what was `traced`. Adds to the records of `tasks` what it finds.
 ///
 /// # Errors
 /// The recording cannot be read.
@@ -143,6 +146,7 @@ pub fn read_samples(
     tasks: &mut Tasks,
     sources: &Sources,
     selection: Selection,
+    traced: Aggregate,
     threads: usize,
     progress: Progress<'_>,
 ) -> Result<Totals, Error> {
@@ -153,18 +157,16 @@ pub fn read_samples(
     let read = |position| progress(Step::Reading { done: size + position, of: 2 * size });
     let workers = samples_by_threads(recording, threads, &read, worker, Worker::add)?;
     let results: Vec<_> = workers.into_iter().map(|worker| (worker.aggregate, worker.counts, worker.threads)).collect();
-    let mut sum: Option<Aggregate> = None;
+    let mut sum = traced;
     let mut all_threads: HashSet<(u32, u32)> = HashSet::new();
     for (aggregate, counts, of_worker) in results {
         tasks.records.add_samples(counts);
         all_threads.extend(of_worker);
-        match &mut sum {
-            Some(sum) => sum.merge(aggregate),
-            None => sum = Some(aggregate),
-        }
+        // The first one is not copied.
+        if sum.is_empty() { sum = aggregate } else { sum.merge(aggregate) }
     }
     tasks.records.threads = all_threads.len() as u64;
-    Ok(sum.unwrap_or_default().finish())
+    Ok(sum.finish())
 }
 
 /// The first reading: everything but samples, of which only the events are looked at, and of bursts which ones belong together.
@@ -178,6 +180,7 @@ pub fn read_tasks(recording: &Recording, metadata: &Metadata, progress: Progress
     let mut events = Vec::new();
     let mut marks = Vec::new();
     let mut made_codes = MadeCodes::default();
+    let mut trace = TraceParts::default();
     let mut cgroups = Cgroups::default();
     let mut kernel = None;
     let mut last_time = 0;
@@ -219,8 +222,12 @@ pub fn read_tasks(recording: &Recording, metadata: &Metadata, progress: Progress
                     if let Record::Mmap(mmap) | Record::Mmap2(mmap) = &record {
                         kernel = kernel.or_else(|| place_of_kernel(mmap));
                     }
-                    if let Record::Cgroup(cgroup) = &record {
-                        cgroups.name(cgroup);
+                    match &record {
+                        Record::Cgroup(cgroup) => cgroups.name(cgroup),
+                        Record::AuxtraceInfo(info) => trace.info(info),
+                        Record::Aux(aux) => trace.filled(aux),
+                        Record::Auxtrace(copy) => trace.copied(copy, raw.end()),
+                        _ => {}
                     }
                     if let Some((time, event)) = task_event(&record, raw.misc, &mut modules, &mut records) {
                         // Old recordings have no times in these records: they hold from where they stand in the file.
@@ -261,7 +268,7 @@ pub fn read_tasks(recording: &Recording, metadata: &Metadata, progress: Progress
     records.code_left_out = left_out;
     events.extend(made_code);
     events.extend(cgroups.events());
-    Ok(Tasks { timeline: Timeline::new(events), phases, modules, first_pieces, slicing, records })
+    Ok(Tasks { timeline: Timeline::new(events), phases, modules, first_pieces, slicing, trace, records })
 }
 
 /// `PERF_RECORD_MISC_FORK_EXEC`: `perf record` made the FORK up for a process that was there before.

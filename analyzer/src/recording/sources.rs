@@ -27,6 +27,8 @@ pub struct SourceEvents {
     pub has_bursts: bool,
     /// A simulated PMU made their samples.
     pub is_simulated: bool,
+    /// They have no samples, but a trace of all branches (Intel PT).
+    pub is_trace: bool,
 }
 
 /// Code, as far as sources differ in whether they see it.
@@ -79,8 +81,15 @@ impl Sources {
     /// Any event with stacks of taken branches can be the branch source, any event that samples the EBS source; of several that
     /// have samples the one is taken whose samples come nearest to counting executions. As in HBBP section V.A, the stacks of
     /// the EBS event and the instruction pointers of the branch event are not used; those of bursts are where they start, and no
-    /// event-based samples either. `samples`: how many each event has.
-    pub fn of(events: &[EventDescription], vendor: Vendor, samples: &[u64], metadata: &Metadata) -> Self {
+    /// event-based samples either. `samples`: how many each event has; `trace`: the event whose data is a whole trace, which is better
+    /// than any samples.
+    pub fn of(
+        events: &[EventDescription],
+        vendor: Vendor,
+        samples: &[u64],
+        metadata: &Metadata,
+        trace: Option<SourceEvents>,
+    ) -> Self {
         let mut degradations = Vec::new();
         let sampled: Vec<Candidate<'_>> = events
             .iter()
@@ -93,7 +102,7 @@ impl Sources {
             sampled.iter().filter(|event| event.kind.counts != EventKind::Silent || event.stacks == StackUse::Streams)
         };
 
-        let lbr = best(all().filter(|event| event.stacks == StackUse::Streams), lbr_rank);
+        let lbr = trace.or_else(|| best(all().filter(|event| event.stacks == StackUse::Streams), lbr_rank));
         if lbr.is_none() {
             explain_missing_streams(events, &mut degradations);
         }
@@ -261,6 +270,7 @@ fn best<'a>(candidates: impl Iterator<Item = &'a Candidate<'a>>, rank: fn(Sample
         has_bursts: is_burst,
         is_simulated,
         events: chosen.iter().map(|candidate| candidate.index).collect(),
+        is_trace: false,
     })
 }
 
@@ -324,7 +334,7 @@ mod tests {
     }
 
     fn ebs_of(events: &[EventDescription], samples: &[u64]) -> Vec<usize> {
-        Sources::of(events, Vendor::Other, samples, &Metadata::default())
+        Sources::of(events, Vendor::Other, samples, &Metadata::default(), None)
             .ebs
             .map(|source| source.events)
             .unwrap_or_default()
@@ -351,7 +361,7 @@ mod tests {
     fn an_event_without_samples_is_no_source() {
         let events = [event(1, 1, "task-clock", PLAIN), event(1, 2, "page-faults", PLAIN)];
         assert_eq!(ebs_of(&events, &[0, 18]), [1]);
-        let sources = Sources::of(&events, Vendor::Other, &[3, 18], &Metadata::default());
+        let sources = Sources::of(&events, Vendor::Other, &[3, 18], &Metadata::default(), None);
         assert_eq!((sources.ebs.unwrap().events, sources.unused), (vec![0], vec![1]));
     }
 }

@@ -1,0 +1,206 @@
+//! Traces of a processor (Intel PT): counts of the blocks are those of the path that was traced.
+//!
+//! The traces are written here, packet by packet, of random paths through a real program; nothing was recorded by a processor.
+
+#[path = "support/pt_packets.rs"]
+mod pt_packets;
+#[path = "support/pt_recording.rs"]
+mod pt_recording;
+mod support;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+use pt_packets::{OVF, Style};
+use pt_recording::{PtRecording, Thread, Traced};
+use serde_json::Value;
+
+const PLAIN: Style = Style { compresses_returns: false, defers_addresses: false, has_long_tnt: false };
+
+fn json(arguments: &[&str]) -> Value {
+    serde_json::from_str(&support::stdout(arguments)).unwrap()
+}
+
+fn write(folder: &Path, recording: PtRecording) -> String {
+    let file = folder.join("run.data");
+    std::fs::write(&file, recording.finish()).unwrap();
+    file.to_str().unwrap().to_owned()
+}
+
+/// Checks that the blocks have the counts of their first instructions, and that no block is missing.
+fn check(document: &Value, executed: &BTreeMap<u64, u64>) {
+    let mut covered = 0;
+    for block in document["blocks"].as_array().unwrap() {
+        let number = |key: &str| block[key].as_u64().unwrap();
+        let counts: Vec<u64> = executed.range(number("start")..number("end")).map(|(_, count)| *count).collect();
+        covered += counts.len();
+        let expected = counts.iter().max().copied().unwrap_or(0);
+        assert_eq!(
+            counts.iter().min().copied().unwrap_or(0),
+            expected,
+            "a block is executed from its start to its end"
+        );
+        assert_eq!(block["count"].as_f64().unwrap(), expected as f64, "{block}");
+    }
+    assert_eq!(covered, executed.len());
+}
+
+#[test]
+fn counts_are_those_of_the_path_whatever_the_packets_are_like() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(traced) = Traced::assemble(folder.path()) else { return };
+    let mut seed = 0;
+    for compresses_returns in [false, true] {
+        for defers_addresses in [false, true] {
+            for has_long_tnt in [false, true] {
+                let style = Style { compresses_returns, defers_addresses, has_long_tnt };
+                for _ in 0..4 {
+                    seed += 1;
+                    let mut thread = Thread::new(&traced, style, seed);
+                    thread.walk(3000);
+                    thread.stop();
+                    let mut recording = PtRecording::new(&traced);
+                    recording.thread(7, thread.packets.bytes.clone(), 2);
+                    let file = write(folder.path(), recording);
+                    let document = json(&["blocks", "-i", &file, "--format", "json"]);
+                    check(&document, &thread.executed);
+                    assert_eq!(document["head"]["unit"], "executions");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn threads_that_share_a_cpu_are_told_apart_and_go_on_where_they_were() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(traced) = Traced::assemble(folder.path()) else { return };
+    let style = Style { compresses_returns: true, ..PLAIN };
+    let mut threads = [Thread::new(&traced, style, 1), Thread::new(&traced, style, 2)];
+    let mut recording = PtRecording::new(&traced);
+    for turn in 0..20 {
+        for (index, thread) in threads.iter_mut().enumerate() {
+            thread.walk(200);
+            thread.stop();
+            let bytes = std::mem::take(&mut thread.packets.bytes);
+            // Each is now on this CPU, now on the other.
+            recording.filled(7 + index as u32, (turn + index as u32) % 2, bytes);
+            thread.go_on();
+        }
+    }
+    let file = write(folder.path(), recording);
+    let csv = support::stdout(&["mix", "-i", &file, "--rows", "thread,function", "--format", "csv"]);
+    let counts: BTreeMap<(String, String), f64> = csv
+        .lines()
+        .skip(1)
+        .map(|line| {
+            let fields: Vec<&str> = line.split(',').collect();
+            ((fields[0].to_owned(), fields[1].to_owned()), fields[2].parse().unwrap())
+        })
+        .collect();
+    for (index, thread) in threads.iter().enumerate() {
+        for (function, place) in traced.places() {
+            let executed: u64 = thread.executed.range(place).map(|(_, count)| *count).sum();
+            let count = counts.get(&(format!("{}:?", 7 + index), function.to_owned())).copied();
+            assert_eq!(count, Some(executed as f64), "{csv}");
+        }
+    }
+}
+
+#[test]
+fn what_is_lost_is_said_and_the_rest_is_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(traced) = Traced::assemble(folder.path()) else { return };
+    let recorded = |change: &dyn Fn(&mut Vec<u8>)| {
+        let mut thread = Thread::new(&traced, PLAIN, 3);
+        thread.walk(3000);
+        let mut bytes = thread.packets.bytes.clone();
+        change(&mut bytes);
+        let mut recording = PtRecording::new(&traced);
+        recording.thread(7, bytes, 1);
+        let document = json(&["blocks", "-i", &write(folder.path(), recording), "--format", "json"]);
+        let all: f64 =
+            document["blocks"].as_array().unwrap().iter().map(|block| block["count"].as_f64().unwrap()).sum();
+        (all, document["head"].to_string())
+    };
+    let (whole, said) = recorded(&|_| {});
+    assert!(!said.contains("processor trace"), "{said}");
+    // An overflow in the middle: until the next place is known, nothing is counted.
+    let (some, said) = recorded(&|bytes| {
+        let middle = bytes.len() / 2;
+        let sync = bytes[middle..].windows(2).position(|pair| pair == [2, 0x82]).unwrap() + middle;
+        bytes.splice(sync..sync, OVF);
+    });
+    assert!(said.contains("the processor trace has 1 gap"), "{said}");
+    assert!(some > 0.9 * whole && some <= whole, "{some} of {whole}");
+    // Bytes that are no packet.
+    let (some, said) = recorded(&|bytes| {
+        let middle = bytes.len() / 2;
+        bytes.splice(middle..middle, [2, 0xff, 2, 0xff]);
+    });
+    assert!(said.contains("the processor trace"), "{said}");
+    assert!(some > 0.3 * whole && some <= whole, "{some} of {whole}");
+    // Cut off anywhere, nothing panics.
+    for cut in 1..40 {
+        recorded(&|bytes| bytes.truncate(bytes.len() * cut / 40));
+    }
+}
+
+/// Whatever the file ends with, nothing panics.
+#[test]
+fn recordings_that_are_cut_are_read_as_far_as_they_go() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(traced) = Traced::assemble(folder.path()) else { return };
+    let mut thread = Thread::new(&traced, PLAIN, 3);
+    thread.walk(500);
+    let mut recording = PtRecording::new(&traced);
+    recording.thread(7, thread.packets.bytes.clone(), 3);
+    let whole = recording.finish();
+    let file = folder.path().join("cut.data");
+    for cut in 0..40 {
+        std::fs::write(&file, &whole[..whole.len() * cut / 40]).unwrap();
+        let status = support::hbbp().arg("mix").arg(&file).output().unwrap().status;
+        assert!(matches!(status.code(), Some(0 | 1)), "{cut}: {status}");
+    }
+}
+
+#[test]
+fn without_the_code_it_says_what_is_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(traced) = Traced::assemble(folder.path()) else { return };
+    let mut thread = Thread::new(&traced, PLAIN, 3);
+    thread.walk(300);
+    let mut recording = PtRecording::new(&traced);
+    recording.thread(7, thread.packets.bytes.clone(), 1);
+    let file = write(folder.path(), recording);
+    std::fs::remove_file(&traced.binary).unwrap();
+    let output = support::hbbp().args(["mix", "-i", &file]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
+    let words: Vec<&str> = said.split_whitespace().collect();
+    assert!(words.join(" ").contains("that cannot be read: it is not counted there"), "{said}");
+}
+
+/// Intel's own decoder takes the same path. It does not know addresses that come late.
+#[test]
+fn libipt_takes_the_same_path() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(traced) = Traced::assemble(folder.path()) else { return };
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/libipt.c");
+    let Some(decoder) = testing::c_program(folder.path(), "libipt", &[source], &["-lipt"]) else { return };
+    for (seed, compresses_returns) in [(5, false), (6, true), (7, true)] {
+        let mut thread = Thread::new(&traced, Style { compresses_returns, ..PLAIN }, seed);
+        thread.walk(3000);
+        thread.stop();
+        let trace = folder.path().join("trace");
+        std::fs::write(&trace, &thread.packets.bytes).unwrap();
+        let place = ["0x1000", "0x100", "0x401000"];
+        let output = Command::new(&decoder).arg(&trace).arg(&traced.binary).args(place).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let mut executed: BTreeMap<u64, u64> = BTreeMap::new();
+        for line in String::from_utf8(output.stdout).unwrap().lines() {
+            *executed.entry(u64::from_str_radix(line, 16).unwrap()).or_default() += 1;
+        }
+        assert_eq!(executed, thread.executed, "{seed}");
+    }
+}
