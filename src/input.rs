@@ -66,7 +66,7 @@ pub struct AnalysisArgs {
 
     /// Take code to cost what it does on this core instead of the recorded CPU's (only bursts that a clock started are weighed by it):
     /// zen-2 to zen-5, skylake, ice-lake, golden-cove, gracemont, generic
-    #[arg(long, value_name = "NAME", value_parser = core_by_word)]
+    #[arg(long, value_name = "NAME", value_parser = reports::cores::named)]
     core: Option<Microarchitecture>,
 
     /// Threads to work with; the result is the same for any number [default: one per CPU]
@@ -318,12 +318,13 @@ impl Input<'_> {
     /// The flow of a file, of standard input, or of a command that was recorded, with its calling contexts if they are asked for.
     pub fn flow(&self, contexts: bool) -> anyhow::Result<SideOfFile> {
         let (args, asked) = (&self.args.analysis, Asked { contexts, options: true, ..Asked::default() });
+        if let Some(document) = self.document()? {
+            return args.side_of_file(&self.chosen, document, self.reader, asked);
+        }
+        let side = args.side(&self.chosen, self.recording()?, asked);
         match self.file {
-            Some(file) => args.side_of_file(&self.chosen, file, self.reader, asked),
-            None => match self.document()? {
-                Some(document) => args.side_of_file(&self.chosen, document, self.reader, asked),
-                None => args.side(&self.chosen, self.recording()?, asked),
-            },
+            Some(file) => side.with_context(|| file.display().to_string()),
+            None => side,
         }
     }
 
@@ -353,6 +354,11 @@ impl Input<'_> {
         Ok(self.recording.get_or_init(|| recording))
     }
 
+    /// The recording, if it was opened: a document has none.
+    pub fn opened(&self) -> Option<&Recording> {
+        self.recording.get()
+    }
+
     /// The report has been made, or not: what the process exits with is the status of a command that was recorded, unless that says
     /// success and there is no report.
     pub fn end(&self, report: anyhow::Result<()>) -> anyhow::Result<ExitCode> {
@@ -363,11 +369,6 @@ impl Input<'_> {
         }
         Ok(ExitCode::from(self.status))
     }
-}
-
-fn core_by_word(word: &str) -> Result<Microarchitecture, String> {
-    let words = || Microarchitecture::ALL.map(Microarchitecture::word).join(", ");
-    Microarchitecture::by_word(word).ok_or_else(|| format!("there are {}", words()))
 }
 
 impl AnalysisArgs {
@@ -400,9 +401,7 @@ impl AnalysisArgs {
     /// What is said of options that change nothing where counts are read and not made.
     fn not_for_counts(&self) -> impl Iterator<Item = String> {
         let given = [("--model", self.model.is_some()), ("--core", self.core.is_some())].into_iter();
-        given.filter(|(_, is_given)| *is_given).map(|(option, _)| {
-            format!("{option} changes nothing here: it is for recordings, and exact counts and merged files are counted already")
-        })
+        given.filter(|(_, is_given)| *is_given).map(|(option, _)| reports::not_for_counts(option))
     }
 
     /// They as words, but for the number of threads.
@@ -460,13 +459,8 @@ impl AnalysisArgs {
         let mut analysis =
             self.analyze_quietly(chosen, recording, group_by, detail, subset, &|step| progress.step(step))?;
         drop(progress);
-        if let Some(nothing) = without_samples(&analysis) {
-            analysis.summary.shortcomings.push(nothing);
-            return Ok(analysis);
-        }
-        if let (Subset::Whole, Some(model)) = (subset, &self.model) {
-            chosen.check(model, &analysis.sources)?;
-        }
+        let asked = self.model.as_deref().filter(|_| subset == Subset::Whole);
+        chosen.check_analysis(asked, &mut analysis)?;
         Ok(analysis)
     }
 

@@ -1,9 +1,10 @@
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from os import PathLike
 from typing import Any, Optional, Union, final
 
 _Texts = Union[str, Sequence[str]]
 _Path = Union[str, PathLike[str]]
+_Paths = Union[_Path, Sequence[_Path]]
 
 __all__ = ["Diff", "HbbpError", "Recording", "Report", "Stream", "Table", "__version__", "diff", "open", "read_report"]
 __version__: str
@@ -30,6 +31,7 @@ class Table:
     def to_polars(self) -> Any: ...
     def to_pandas(self) -> Any: ...
     def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[dict[str, Any]]: ...
     def __arrow_c_schema__(self) -> Any: ...
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
 
@@ -57,12 +59,12 @@ class Recording:
         per: Optional[_Texts] = None,
         values: Optional[_Texts] = None,
         sort: str = "executions",
-        taxonomies: Sequence[_Path] = ...,
+        taxonomies: Optional[_Paths] = None,
     ) -> Table:
         """The instruction mix: executed instructions by any keys."""
-    def functions(self, *, filter: Optional[_Texts] = None, taxonomies: Sequence[_Path] = ...) -> Table:
+    def functions(self, *, filter: Optional[_Texts] = None, taxonomies: Optional[_Paths] = None) -> Table:
         """The functions that ran, those first that executed most."""
-    def blocks(self, *, filter: Optional[_Texts] = None, taxonomies: Sequence[_Path] = ...) -> Table:
+    def blocks(self, *, filter: Optional[_Texts] = None, taxonomies: Optional[_Paths] = None) -> Table:
         """The blocks that ran, by module and address."""
     def samples(self) -> Stream:
         """The samples as they were recorded."""
@@ -80,7 +82,7 @@ class Recording:
     @property
     def weaker(self) -> list[str]: ...
     @property
-    def machine(self) -> dict[str, Any]: ...
+    def machine(self) -> Optional[dict[str, Any]]: ...
     @property
     def path(self) -> Any: ...
 
@@ -118,16 +120,16 @@ def diff(
     *,
     rows: Optional[_Texts] = None,
     filter: Optional[_Texts] = None,
-    taxonomies: Sequence[_Path] = ...,
+    taxonomies: Optional[_Paths] = None,
 ) -> Diff:
     """Compares two recordings, merged files or exact counts."""
 
 def open(
     path: _Path,
     *,
-    binaries: Optional[_Texts] = None,
+    binaries: Optional[_Paths] = None,
     symfs: Optional[_Path] = None,
-    model: Optional[str] = None,
+    model: Optional[_Path] = None,
     core: Optional[str] = None,
     threads: Optional[int] = None,
 ) -> Recording:

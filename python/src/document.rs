@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use crate::columns::Columns;
 use crate::table::{Table, raised as of_arrow};
 use crate::values::python_of;
-use crate::words::raised;
+use crate::words::{raised, raised_of};
 
 /// A report that was printed with `--format json`: its lists as tables, and what it says beside them.
 #[pyclass(frozen, module = "hbbp")]
@@ -31,7 +31,7 @@ pub struct Report {
 ///     FileNotFoundError, PermissionError, HbbpError: it cannot be read, or is none.
 #[pyfunction]
 pub fn read_report(py: Python<'_>, path: PathBuf) -> PyResult<Report> {
-    py.detach(|| Report::read(&path)).map_err(|error| raised(&error))
+    py.detach(|| Report::read(&path)).map_err(|error| raised_of(&error, [&*path]))
 }
 
 impl Report {
@@ -55,9 +55,11 @@ impl Report {
         }
     }
 
-    /// The objects of a list.
-    fn rows(&self, name: &str) -> Option<Vec<&Map<String, Value>>> {
-        self.document.get(name)?.as_array()?.iter().map(Value::as_object).collect()
+    /// The list of a name: those in objects have a dot in theirs.
+    fn list(&self, name: &str) -> Option<&Vec<Value>> {
+        let mut names = name.split('.');
+        let outer = self.document.get(names.next()?)?;
+        names.try_fold(outer, |value, name| value.as_object()?.get(name))?.as_array()
     }
 }
 
@@ -69,25 +71,28 @@ impl Report {
         self.document.get("schema").and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// Names of the lists that are tables.
+    /// Names of the lists that are tables: those of objects. Lists in objects have a dot in their names: `hot.paths`.
     #[getter]
-    fn tables(&self) -> Vec<&str> {
-        self.document.keys().map(String::as_str).filter(|name| self.rows(name).is_some()).collect()
+    fn tables(&self) -> Vec<String> {
+        let mut tables = Vec::new();
+        for_each_field("", &self.document, &mut |name, value| {
+            tables.extend(rows(value).filter(|rows| !rows.is_empty()).map(|_| name.to_owned()));
+        });
+        tables
     }
 
-    /// All that is no table, as dictionaries, lists, texts and numbers.
+    /// All that is no table, as dictionaries, lists, texts and numbers. Empty lists are here, for they do not say what they are of.
     #[getter]
     fn facts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let facts = self.document.iter().filter(|(name, _)| self.rows(name).is_none());
-        python_of(py, &Value::Object(facts.map(|(name, value)| (name.clone(), value.clone())).collect()))
+        python_of(py, &Value::Object(facts(&self.document, true)))
     }
 
-    /// A list as a table. Fields of objects in it are columns of names with a dot (`names.before`); lists within rows are JSON.
+    /// A list as a table; an empty one has no columns. Fields of objects in it are columns of names with a dot (`names.before`); lists within rows are JSON.
     ///
     /// Raises:
     ///     KeyError: there is no such list.
     fn table(&self, name: &str) -> PyResult<Table> {
-        let Some(rows) = self.rows(name) else {
+        let Some(rows) = self.list(name).and_then(|list| objects(list)) else {
             let tables = self.tables().join(", ");
             return Err(PyKeyError::new_err(format!("there is no table {name:?}; there are {tables}")));
         };
@@ -98,6 +103,41 @@ impl Report {
     fn __repr__(&self) -> String {
         format!("<hbbp.Report {} with {}>", self.schema(), self.tables().join(", "))
     }
+}
+
+/// What counts are made of: all of it are facts.
+const HEAD: &str = "head";
+
+/// The objects of a list, if it is one of objects alone.
+fn objects(list: &[Value]) -> Option<Vec<&Map<String, Value>>> {
+    list.iter().map(Value::as_object).collect()
+}
+
+/// The same of any value.
+fn rows(value: &Value) -> Option<Vec<&Map<String, Value>>> {
+    objects(value.as_array()?)
+}
+
+/// Hands over the fields of a document, and those of the objects in it, with a dot in their names.
+fn for_each_field(before: &str, object: &Map<String, Value>, take: &mut impl FnMut(&str, &Value)) {
+    for (name, value) in object {
+        let name = if before.is_empty() { name.clone() } else { format!("{before}.{name}") };
+        match value {
+            Value::Object(object) if name != HEAD => for_each_field(&name, object, take),
+            value => take(&name, value),
+        }
+    }
+}
+
+/// An object without its tables.
+fn facts(object: &Map<String, Value>, is_document: bool) -> Map<String, Value> {
+    let is_table = |value: &Value| rows(value).is_some_and(|rows| !rows.is_empty());
+    let kept = object.iter().filter(|(_, value)| !is_table(value));
+    let kept = kept.map(|(name, value)| match value {
+        Value::Object(object) if !is_document || name != HEAD => (name.clone(), Value::Object(facts(object, false))),
+        value => (name.clone(), value.clone()),
+    });
+    kept.collect()
 }
 
 /// The values of rows, by column.

@@ -10,6 +10,7 @@ use reports::mix::{Asked, Numbered, Shape, key};
 
 use crate::columns::Columns;
 use crate::table::Table;
+use crate::words::Meaningless;
 
 /// What is asked for, in words.
 pub struct Words {
@@ -49,6 +50,9 @@ impl Words {
         let Ok(sort) = self.sort.parse();
         let numbers = numbers.map_err(|why| ("values", why.to_string()))?;
         let shape = Shape { per: &self.per, numbers: &numbers, sort: &sort, subtotals: false };
+        if query.rows.is_empty() && self.per.is_empty() {
+            return Err(("rows", "a mix needs at least one row key".to_owned()));
+        }
         let query = shape.shape(query, taxonomies).map_err(|wrong| (wrong.option, wrong.why))?;
         Ok(Question { query, per: self.per, numbers, sort })
     }
@@ -82,7 +86,7 @@ impl Question {
         if let Some(why) = reports::mix::without_code(query, analysis) {
             anyhow::bail!(why);
         }
-        sort.check(mix)?;
+        sort.check(mix).map_err(|why| Meaningless(why.to_string()))?;
         let quality = reports::mix::precision(analysis, mix).map(|precision| precision.text);
         let asked = Asked { query, mix, origin: analysis.origin, per: per.len(), numbers };
         let rows = Rows::of(&asked, &shape).columns(&asked)?;

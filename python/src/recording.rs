@@ -5,14 +5,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use analyzer::counting::{Detail, GroupBy};
 use analyzer::flow::Counted;
-use analyzer::mix::{Dimension, Query, mix};
+use analyzer::mix::{Dimension, Query, Taxonomies, mix};
 use analyzer::paths::PathQuery;
 use analyzer::recording::{Subset, notes};
 use analyzer::{Analysis, BinaryOverride, BinarySearch, Microarchitecture, Options, Origin, analyze_paths};
 use archive::Archives;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
-use reports::lacks::{require_samples, without_samples};
+use reports::lacks::{malformed, require_samples};
 use reports::left_out::left_out;
 use reports::models::Chosen;
 use reports::{Head, Reader, Reads, taxonomies};
@@ -22,7 +22,7 @@ use crate::pivot::{self, Words};
 use crate::samples::{Rows, Stream};
 use crate::table::Table;
 use crate::values::python_of;
-use crate::words::{HbbpError, Texts, raised, refused, warn, wrong};
+use crate::words::{HbbpError, Paths, Texts, raised, raised_of, refused, warn, wrong};
 
 const READER: Reader = Reader { name: "hbbp.open", reads: Reads::Flows, records: false };
 
@@ -72,7 +72,7 @@ impl Wanted {
 /// Args:
 ///     path: a recording of `hbbp record` or `perf record`, an archive of one, profiles of OpenTelemetry, a file of `hbbp merge`, or exact
 ///         counts of `hbbp truth`.
-///     binaries: files to read instead of recorded ones, each as `FILE` or `RECORDED=FILE`.
+///     binaries: files to read instead of recorded ones, each as `FILE`, a path, or `RECORDED=FILE`.
 ///     symfs: folder under which binaries are looked for instead of under `/`.
 ///     model: how to choose between the sources: the file of a model, `published`, `hardware`, `software` or `simulated`.
 ///     core: the core that code is taken to cost as on: `zen-5`, `golden-cove`, ...
@@ -86,13 +86,14 @@ impl Wanted {
 pub fn open(
     py: Python<'_>,
     path: PathBuf,
-    binaries: Option<Texts>,
+    binaries: Option<Paths>,
     symfs: Option<PathBuf>,
-    model: Option<String>,
+    model: Option<PathBuf>,
     core: Option<&str>,
     threads: Option<usize>,
 ) -> PyResult<Recording> {
-    let core = core.map(core_by_word).transpose()?;
+    let no_core = |word: &str, why: String| wrong("core", format!("there is no {word:?}; {why}"));
+    let core = core.map(|word| reports::cores::named(word).map_err(|why| no_core(word, why))).transpose()?;
     let threads = match threads {
         Some(threads @ (0 | 65_536..)) => {
             return Err(wrong("threads", format!("it is {threads}, expected at least 1 and at most 65535")));
@@ -101,19 +102,15 @@ pub fn open(
         Some(threads) => threads.min(MOST_THREADS),
         None => std::thread::available_parallelism().map_or(1, usize::from),
     };
-    let overrides = binaries.map(Texts::all).unwrap_or_default();
-    let overrides = overrides.iter().map(|text| BinaryOverride::of_option(text)).collect();
+    let overrides =
+        Paths::all(binaries).iter().map(|path| BinaryOverride::of_option(&path.to_string_lossy())).collect();
     let search = BinarySearch { symfs, overrides, ..BinarySearch::default() };
-    let opened = py.detach(|| Recording::opened(path, search, model, (core, threads)));
-    let (recording, said) = opened.map_err(|error| raised(&error))?;
+    let rule = model.as_ref().map(|model| model.to_string_lossy().into_owned());
+    let opened = py.detach(|| Recording::opened(path.clone(), search, rule, (core, threads)));
+    let named = || model.as_deref().into_iter().chain([&*path]);
+    let (recording, said) = opened.map_err(|error| raised_of(&error, named()))?;
     warn(py, &said)?;
     Ok(recording)
-}
-
-fn core_by_word(word: &str) -> PyResult<Microarchitecture> {
-    let words = || Microarchitecture::ALL.map(Microarchitecture::word).join(", ");
-    Microarchitecture::by_word(word)
-        .ok_or_else(|| wrong("core", format!("there is no {word:?}; there are {}", words())))
 }
 
 impl Recording {
@@ -133,7 +130,10 @@ impl Recording {
             (Content::Recording(Arc::new(recording)), search, said)
         } else {
             let counted = reports::read_counts(&file, &READER, &search)?;
-            (Content::Counted(Box::new(counted)), search, Vec::new())
+            let given =
+                [("model", model.is_some()), ("core", core.is_some())].into_iter().filter(|(_, is_given)| *is_given);
+            let said = given.map(|(option, _)| reports::not_for_counts(option)).collect();
+            (Content::Counted(Box::new(counted)), search, said)
         };
         let (analyses, _archives) = (Mutex::default(), archives);
         Ok((Recording { file, content, search, chosen, model, core, threads, analyses, _archives }, said))
@@ -171,20 +171,16 @@ impl Recording {
         };
         let paths = PathQuery { cycles, ..PathQuery::default() };
         let mut analysis = analyze_paths(recording, &options, &paths, &|_| ())?;
-        if let Some(nothing) = without_samples(&analysis) {
-            analysis.summary.shortcomings.push(nothing);
-        } else if let Some(model) = &self.model {
-            self.chosen.check(model, &analysis.sources)?;
-        }
+        self.chosen.check_analysis(self.model.as_deref(), &mut analysis)?;
         Ok(analysis)
     }
 
     fn pivot(&self, py: Python<'_>, words: Words, files: &[PathBuf]) -> PyResult<Table> {
-        let taxonomies = taxonomies::with_files(files).map_err(|error| raised(&error))?;
+        let taxonomies = with_files(files)?;
         let question = words.understood(&taxonomies, self.threads).map_err(|(option, why)| wrong(option, why))?;
         let table = py.detach(|| {
             let analysis = self.analysis(Wanted::of(&question.query))?;
-            question.table(&analysis, &mix(&analysis, &question.query)?)
+            Ok(question.table(&analysis, &mix(&analysis, &question.query)?)?.with_note(malformed(&analysis)))
         });
         said(py, table)
     }
@@ -219,9 +215,14 @@ impl Recording {
     /// What is weaker in it than it could be, in sentences.
     pub fn notes(&self, analysis: &Analysis) -> Vec<String> {
         match &self.content {
-            Content::Recording(_) => Head::of(analysis).degraded,
+            Content::Recording(_) => Head::of(analysis).degraded.into_iter().chain(malformed(analysis)).collect(),
             Content::Counted(counted) => counted.notes.clone(),
         }
+    }
+
+    /// Whether it is counts, between whose sources a model was asked to choose.
+    pub fn has_nothing_to_choose(&self) -> bool {
+        self.model.is_some() && matches!(self.content, Content::Counted(_))
     }
 
     /// The file.
@@ -250,6 +251,11 @@ impl Recording {
     }
 }
 
+/// The taxonomies that come with the program, and those of files.
+pub fn with_files(files: &[PathBuf]) -> PyResult<Taxonomies> {
+    taxonomies::with_files(files).map_err(|error| raised_of(&error, files.iter().map(PathBuf::as_path)))
+}
+
 /// A table, whose notes are said as warnings.
 fn said(py: Python<'_>, table: anyhow::Result<Table>) -> PyResult<Table> {
     let table = table.map_err(|error| raised(&error))?;
@@ -274,7 +280,7 @@ impl Recording {
     /// Returns:
     ///     A table with a column for each key, and `count` (executed instructions, in the unit of the recording), `share` (0 to 1),
     ///     `count_error` and `share_error` (half the width of the 95 % interval; null: not known), `rests_on_little`, and what `values` ask for.
-    #[pyo3(signature = (rows=None, columns=None, *, filter=None, per=None, values=None, sort="executions", taxonomies=Vec::new()))]
+    #[pyo3(signature = (rows=None, columns=None, *, filter=None, per=None, values=None, sort="executions", taxonomies=None))]
     #[expect(clippy::too_many_arguments, reason = "they have names in Python")]
     fn mix(
         &self,
@@ -285,7 +291,7 @@ impl Recording {
         per: Option<Texts>,
         values: Option<Texts>,
         sort: &str,
-        taxonomies: Vec<PathBuf>,
+        taxonomies: Option<Paths>,
     ) -> PyResult<Table> {
         let names = |of: Option<Texts>| of.map(Texts::names).unwrap_or_default();
         let words = Words {
@@ -296,32 +302,36 @@ impl Recording {
             values: names(values),
             sort: sort.to_owned(),
         };
-        self.pivot(py, words, &taxonomies)
+        self.pivot(py, words, &Paths::all(taxonomies))
     }
 
     /// The functions that ran, those first that executed most: a mix by function and module, with `per_call` (executed instructions for each
     /// call, null: not known) and `samples` (samples and streams that were seen).
-    #[pyo3(signature = (*, filter=None, taxonomies=Vec::new()))]
-    fn functions(&self, py: Python<'_>, filter: Option<Texts>, taxonomies: Vec<PathBuf>) -> PyResult<Table> {
+    #[pyo3(signature = (*, filter=None, taxonomies=None))]
+    fn functions(&self, py: Python<'_>, filter: Option<Texts>, taxonomies: Option<Paths>) -> PyResult<Table> {
         let origin = match &self.content {
             Content::Recording(_) => Origin::Recording,
             Content::Counted(counted) => counted.origin,
         };
-        self.pivot(py, pivot::of_functions(filter.map(Texts::all).unwrap_or_default(), origin), &taxonomies)
+        let words = pivot::of_functions(filter.map(Texts::all).unwrap_or_default(), origin);
+        self.pivot(py, words, &Paths::all(taxonomies))
     }
 
     /// The blocks that ran, by module and address: how often each did (`count`), and by which source (`chosen`).
     ///
     /// Addresses are those that the module's file states. `instructions` is the length of the block.
-    #[pyo3(signature = (*, filter=None, taxonomies=Vec::new()))]
-    fn blocks(&self, py: Python<'_>, filter: Option<Texts>, taxonomies: Vec<PathBuf>) -> PyResult<Table> {
-        let taxonomies = taxonomies::with_files(&taxonomies).map_err(|error| raised(&error))?;
+    #[pyo3(signature = (*, filter=None, taxonomies=None))]
+    fn blocks(&self, py: Python<'_>, filter: Option<Texts>, taxonomies: Option<Paths>) -> PyResult<Table> {
+        let taxonomies = with_files(&Paths::all(taxonomies))?;
         let filters = pivot::filters(&filter.map(Texts::all).unwrap_or_default(), &taxonomies);
         let filters = filters.map_err(|(option, why)| wrong(option, why))?;
         reports::only_of_code("hbbp blocks", &filters).map_err(|why| refused(&why.to_string()))?;
         let query = Query { filters, ..Query::default() };
         let wanted = Wanted { by: GroupBy::default(), ..Wanted::of(&query) };
-        let table = py.detach(|| blocks::table(&*self.analysis(wanted)?, query.filters, self.threads));
+        let table = py.detach(|| {
+            let analysis = self.analysis(wanted)?;
+            Ok(blocks::table(&analysis, query.filters, self.threads)?.with_note(malformed(&analysis)))
+        });
         said(py, table)
     }
 
@@ -372,11 +382,11 @@ impl Recording {
         Ok(Head::of(&analysis).degraded)
     }
 
-    /// What the recording says of the machine and of how it was made; what it does not say is `None`. Of counts there is the file only.
+    /// What the recording says of the machine and of how it was made; what it does not say is `None`. Of counts nothing is known: `None`.
     #[getter]
-    fn machine<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+    fn machine<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let Content::Recording(recording) = &self.content else { return Ok(None) };
         let facts = PyDict::new(py);
-        let Content::Recording(recording) = &self.content else { return Ok(facts) };
         let features = recording.features();
         facts.set_item("host", &features.hostname)?;
         facts.set_item("kernel", &features.os_release)?;
@@ -389,7 +399,7 @@ impl Recording {
         facts.set_item("command", &features.cmdline)?;
         let events = recording.events().iter().map(|event| event.name.as_str());
         facts.set_item("events", PyList::new(py, events.collect::<Vec<_>>())?)?;
-        Ok(facts)
+        Ok(Some(facts))
     }
 
     /// The file.

@@ -1,14 +1,14 @@
 //! Samples and branch stacks, as they were recorded: streams of batches, of recordings of any size.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
-use arrow_array::builder::{BooleanBuilder, StringDictionaryBuilder, UInt32Builder, UInt64Builder};
-use arrow_array::types::Int32Type;
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchReader};
+use arrow_array::builder::{BooleanBuilder, Int32Builder, UInt32Builder, UInt64Builder};
+use arrow_array::{ArrayRef, DictionaryArray, RecordBatch, RecordBatchReader, StringArray};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
-use perfdata::{Branch, Chunk, EventDescription, Recording, Sample};
+use perfdata::{Branch, Chunk, Recording, Sample};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
@@ -160,8 +160,7 @@ type Sender = SyncSender<Result<Option<RecordBatch>, ArrowError>>;
 
 /// Reads a recording, and sends its rows. What is damaged is the end of them; the head of every report says so.
 fn read_rows(recording: &Recording, rows: Rows, send: &Sender) -> Result<(), ArrowError> {
-    let events = recording.events();
-    let (mut samples, mut branches) = (SampleRows::default(), BranchRows::default());
+    let (mut samples, mut branches) = (SampleRows::of(recording), BranchRows::default());
     let (mut reader, mut chunk, mut number) = (recording.chunks(), Chunk::new(), 0);
     let read = |error: perfdata::Error| ArrowError::ExternalError(Box::new(error));
     while reader.next_into(&mut chunk).map_err(read)? {
@@ -169,7 +168,7 @@ fn read_rows(recording: &Recording, rows: Rows, send: &Sender) -> Result<(), Arr
             // One that cannot be read is counted among the malformed.
             let Ok(sample) = recording.sample(&raw) else { continue };
             let full = match rows {
-                Rows::Samples => samples.add(&sample, events)?,
+                Rows::Samples => samples.add(&sample),
                 Rows::Branches => branches.add(number, &sample),
             };
             number += 1;
@@ -189,7 +188,7 @@ fn give(
     send: &Sender,
 ) -> Result<Result<(), Ended>, ArrowError> {
     let arrays = match rows {
-        Rows::Samples => samples.take(),
+        Rows::Samples => samples.take()?,
         Rows::Branches => branches.take(),
     };
     let batch = RecordBatch::try_new(rows.schema(), arrays)?;
@@ -199,10 +198,13 @@ fn give(
     }
 }
 
-#[derive(Default)]
 struct SampleRows {
     rows: usize,
-    event: StringDictionaryBuilder<Int32Type>,
+    /// By the number of each event: its name among `names`, and its period, where that is fixed.
+    events: Vec<(i32, Option<u64>)>,
+    /// Each name once. All batches have the same, so that whoever puts batches together need not make them agree.
+    names: ArrayRef,
+    event: Int32Builder,
     time: UInt64Builder,
     pid: UInt32Builder,
     tid: UInt32Builder,
@@ -213,29 +215,52 @@ struct SampleRows {
 }
 
 impl SampleRows {
-    /// Adds a sample, and says whether there are enough for a batch.
-    fn add(&mut self, sample: &Sample<'_>, events: &[EventDescription]) -> Result<bool, ArrowError> {
-        let event = events.get(sample.event);
-        match event {
-            Some(event) => drop(self.event.append(&event.name)?),
-            None => self.event.append_null(),
+    /// No rows yet, of the events of a recording.
+    fn of(recording: &Recording) -> Self {
+        let (mut names, mut places) = (Vec::new(), HashMap::new());
+        let mut place = |name| {
+            *places.entry(name).or_insert_with(|| {
+                names.push(name);
+                names.len() as i32 - 1
+            })
+        };
+        let events = recording.events().iter();
+        let events = events.map(|event| (place(event.name.as_str()), event.attr.sample_period())).collect();
+        SampleRows {
+            rows: 0,
+            events,
+            names: Arc::new(StringArray::from(names)),
+            event: Int32Builder::new(),
+            time: UInt64Builder::new(),
+            pid: UInt32Builder::new(),
+            tid: UInt32Builder::new(),
+            cpu: UInt32Builder::new(),
+            ip: UInt64Builder::new(),
+            period: UInt64Builder::new(),
+            branches: UInt64Builder::new(),
         }
+    }
+
+    /// Adds a sample, and says whether there are enough for a batch.
+    fn add(&mut self, sample: &Sample<'_>) -> bool {
+        let (name, period) = self.events.get(sample.event).copied().unzip();
+        self.event.append_option(name);
         self.time.append_option(sample.time);
         self.pid.append_option(sample.pid);
         self.tid.append_option(sample.tid);
         self.cpu.append_option(sample.cpu);
         self.ip.append_option(sample.ip.map(|ip| ip.0));
         // Where it is fixed, samples do not say it.
-        self.period.append_option(sample.period.or_else(|| event?.attr.sample_period()));
+        self.period.append_option(sample.period.or(period.flatten()));
         self.branches.append_option(sample.branch_stack.map(|stack| stack.len() as u64));
         self.rows += 1;
-        Ok(self.rows >= ROWS)
+        self.rows >= ROWS
     }
 
-    fn take(&mut self) -> Vec<ArrayRef> {
+    fn take(&mut self) -> Result<Vec<ArrayRef>, ArrowError> {
         self.rows = 0;
-        vec![
-            Arc::new(self.event.finish()),
+        Ok(vec![
+            Arc::new(DictionaryArray::try_new(self.event.finish(), Arc::clone(&self.names))?),
             Arc::new(self.time.finish()),
             Arc::new(self.pid.finish()),
             Arc::new(self.tid.finish()),
@@ -243,7 +268,7 @@ impl SampleRows {
             Arc::new(self.ip.finish()),
             Arc::new(self.period.finish()),
             Arc::new(self.branches.finish()),
-        ]
+        ])
     }
 }
 

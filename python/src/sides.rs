@@ -1,22 +1,19 @@
 //! Two recordings, compared.
 
-use std::path::PathBuf;
-
 use analyzer::BinarySearch;
 use analyzer::flow::Moved;
-use analyzer::mix::{Mix, Query, mix};
+use analyzer::mix::{Query, mix};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
-use reports::diff::{Changes, Compared, Names, Noise, Pivot, Work};
-use reports::mix::{unmatched, without_source};
-use serde_json::{Value, json};
+use reports::diff::{Changes, Compared, Names, Noise, Pivot, Work, said_of_mix};
+use serde_json::Value;
 
 use crate::columns::Columns;
 use crate::pivot::{filters, keys};
-use crate::recording::Recording;
+use crate::recording::{Recording, with_files};
 use crate::table::{Table, raised as of_arrow};
 use crate::values::python_of;
-use crate::words::{Texts, raised, refused, warn, wrong};
+use crate::words::{Paths, Texts, raised, refused, warn, wrong};
 
 /// How two recordings differ, as `hbbp diff --format json` says it.
 #[pyclass(frozen, module = "hbbp")]
@@ -38,16 +35,16 @@ pub struct Diff {
 ///     filter: keep only what passes, in that table.
 ///     taxonomies: files with taxonomies of your own, whose names are keys.
 #[pyfunction]
-#[pyo3(signature = (before, after, *, rows=None, filter=None, taxonomies=Vec::new()))]
+#[pyo3(signature = (before, after, *, rows=None, filter=None, taxonomies=None))]
 pub fn diff(
     py: Python<'_>,
     before: &Recording,
     after: &Recording,
     rows: Option<Texts>,
     filter: Option<Texts>,
-    taxonomies: Vec<PathBuf>,
+    taxonomies: Option<Paths>,
 ) -> PyResult<Diff> {
-    let taxonomies = reports::taxonomies::with_files(&taxonomies).map_err(|error| raised(&error))?;
+    let taxonomies = with_files(&Paths::all(taxonomies))?;
     let query = Query {
         rows: keys("rows", &rows.map(Texts::names).unwrap_or_default(), &taxonomies)
             .map_err(|(name, why)| wrong(name, why))?,
@@ -58,6 +55,9 @@ pub fn diff(
     };
     if query.rows.is_empty() && !query.filters.is_empty() {
         return Err(refused("filter: it is for the table `rows`, and no rows are asked for"));
+    }
+    if let Some(side) = [before, after].into_iter().find(|side| side.has_nothing_to_choose()) {
+        return Err(refused(&reports::diff::nothing_to_choose("model", side.file())));
     }
     if before.search().symfs != after.search().symfs {
         return Err(refused(
@@ -93,7 +93,9 @@ impl Diff {
             None
         } else {
             let mixes = [mix(analyses[0], query)?, mix(analyses[1], query)?];
-            notes.extend(files.iter().zip(&mixes).flat_map(|(file, mix)| of_mix(file, mix, query)));
+            for (file, mix) in files.iter().zip(&mixes) {
+                notes.extend(said_of_mix(mix, query).map(|note| format!("{file}: {note}")));
+            }
             if mixes.iter().all(|mix| mix.cells.is_empty()) {
                 anyhow::bail!("there is nothing to show: no instruction of either side passes the filters");
             }
@@ -111,14 +113,6 @@ impl Diff {
     }
 }
 
-/// What there is to say of the mix of a side.
-fn of_mix(file: &str, mix: &Mix, query: &Query) -> Vec<String> {
-    let unmatched = mix.unmatched.iter().map(unmatched::sentence);
-    let without_source = without_source(&query.rows, mix).map(str::to_owned);
-    let said = mix.notes.iter().cloned().chain(unmatched).chain(without_source);
-    said.map(|note| format!("{file}: {note}")).collect()
-}
-
 #[pymethods]
 impl Diff {
     /// Names of the tables: functions, blocks, lines, kinds, and rows where keys were asked for.
@@ -131,20 +125,14 @@ impl Diff {
     /// How much both have in common, 0 to 1: `blocks`, `functions`, `lines`; `None` where there is nothing to compare.
     #[getter]
     fn overlap<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let changes = self.changes();
-        let of = changes.comparison;
-        python_of(py, &json!({"blocks": of.block_overlap, "functions": of.function_overlap, "lines": of.line_overlap}))
+        python_of(py, &self.changes().overlap())
     }
 
     /// Whether the same work took fewer instructions: `text`, `change` (-0.1: a tenth fewer), `change_error`, `executed`.
     #[getter]
     fn work<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let changes = self.changes();
-        let work = Work::of(&changes);
-        let (change, error) = work.change().unzip();
-        let executed = work.sides.map(|side| side.map(|counted| counted.instructions));
-        let work = json!({"text": work.text(&changes), "change": change, "change_error": error, "executed": executed});
-        python_of(py, &work)
+        python_of(py, &Work::of(&changes).described(&changes))
     }
 
     /// A table of what changed, the largest change first: names, the shares `before` and `after` (0 to 1), `change`, `change_error` (half the width of
@@ -204,18 +192,7 @@ impl Diff {
     #[getter]
     fn sides<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let changes = self.changes();
-        let of = changes.comparison;
-        let side = |at: usize| {
-            json!({
-                "file": changes.files[at],
-                "unit": if changes.executions[at] { "executions" } else { "relative" },
-                "instructions": of.instructions[at],
-                "same_files": of.same_files[at],
-                "unread": of.unread[at],
-                "with_lines": of.with_lines[at],
-            })
-        };
-        python_of(py, &Value::Array(vec![side(0), side(1)]))
+        python_of(py, &Value::Array(vec![changes.side(0), changes.side(1)]))
     }
 
     fn __repr__(&self) -> String {

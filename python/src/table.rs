@@ -6,7 +6,7 @@ use arrow_array::{Array, ArrayRef, BooleanArray, Float64Array, Int64Array, Recor
 use arrow_array::{NullArray, RecordBatchReader, StringArray, UInt64Array};
 use arrow_schema::{ArrowError, Schema};
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict, PyList};
+use pyo3::types::{PyCapsule, PyDict, PyIterator, PyList};
 
 use crate::words::HbbpError;
 
@@ -38,6 +38,12 @@ impl Table {
         Table { instructions: Some(instructions), quality, notes, ..self }
     }
 
+    /// With something more to say of the rows, if there is.
+    pub fn with_note(mut self, note: Option<String>) -> Self {
+        self.notes.extend(note);
+        self
+    }
+
     /// What there is to say of the rows.
     pub fn notes(&self) -> &[String] {
         &self.notes
@@ -54,6 +60,11 @@ impl Table {
 
     fn __len__(&self) -> usize {
         self.batch.num_rows()
+    }
+
+    /// The rows as dictionaries, one after the other: `pandas.DataFrame(table)` takes them, too.
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
+        self.to_dicts(py)?.try_iter()
     }
 
     fn __repr__(&self) -> String {

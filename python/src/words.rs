@@ -1,10 +1,14 @@
 //! Arguments and exceptions: what passes between Python's words and ours.
 
+use std::fmt;
+use std::fs::File;
 use std::io;
+use std::path::{Path, PathBuf};
 
 use pyo3::exceptions::{PyException, PyFileNotFoundError, PyPermissionError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::{PyErr, create_exception};
+use reports::models::OtherSources;
 
 create_exception!(
     hbbp,
@@ -41,14 +45,61 @@ impl Texts {
     }
 }
 
-/// The exception of an error: of a file that is not there, or not to be read, Python's own.
+/// One path, or several: texts, or what `os.fspath` takes.
+#[derive(FromPyObject)]
+pub enum Paths {
+    /// `"app"`, `Path("app")`
+    One(PathBuf),
+    /// `["app", Path("libapp.so")]`
+    Many(Vec<PathBuf>),
+}
+
+impl Paths {
+    /// Each of them.
+    pub fn all(paths: Option<Self>) -> Vec<PathBuf> {
+        match paths {
+            None => Vec::new(),
+            Some(Paths::One(path)) => vec![path],
+            Some(Paths::Many(paths)) => paths,
+        }
+    }
+}
+
+/// An argument that means nothing, which is seen when the question is answered.
+#[derive(Debug)]
+pub struct Meaningless(pub String);
+
+impl std::error::Error for Meaningless {}
+
+impl fmt::Display for Meaningless {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The exception of an error: of an argument that means nothing, a `ValueError`.
 pub fn raised(error: &anyhow::Error) -> PyErr {
     let sentence = reports::sentence(error);
-    let kind = error.chain().find_map(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind);
-    match kind {
-        Some(io::ErrorKind::NotFound) => PyFileNotFoundError::new_err(sentence),
-        Some(io::ErrorKind::PermissionDenied) => PyPermissionError::new_err(sentence),
-        _ => HbbpError::new_err(sentence),
+    match error.is::<Meaningless>() || error.is::<OtherSources>() {
+        true => refused(&sentence),
+        false => HbbpError::new_err(sentence),
+    }
+}
+
+/// The same where files were named: of one that is not there, or not to be read, Python's own, with its number and the file's name.
+pub fn raised_of<'a>(error: &anyhow::Error, files: impl IntoIterator<Item = &'a Path>) -> PyErr {
+    let failed = error.chain().find_map(|cause| cause.downcast_ref::<io::Error>());
+    let is_there = |file: &&Path| File::open(file).is_ok();
+    let file = files.into_iter().find(|file| !is_there(file)).map(Path::to_owned);
+    let Some((failed, number, file)) = failed.zip(file).and_then(|(of, file)| Some((of, of.raw_os_error()?, file)))
+    else {
+        return raised(error);
+    };
+    let words = (number, reports::sentence(error), file);
+    match failed.kind() {
+        io::ErrorKind::NotFound => PyFileNotFoundError::new_err(words),
+        io::ErrorKind::PermissionDenied => PyPermissionError::new_err(words),
+        _ => raised(error),
     }
 }
 

@@ -39,6 +39,15 @@ pub fn without_samples(analysis: &Analysis) -> Option<String> {
     )
 }
 
+/// What is said of records that could not be read.
+pub fn malformed(analysis: &Analysis) -> Option<String> {
+    match analysis.summary.records.malformed {
+        0 => None,
+        1 => Some("1 record is malformed: what it says is not counted".to_owned()),
+        many => Some(format!("{} records are malformed: what they say is not counted", count(many as f64))),
+    }
+}
+
 fn describe_records(records: &analyzer::recording::RecordCounts) -> String {
     if records.by_type.is_empty() {
         return "it has no records at all".into();

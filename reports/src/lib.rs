@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! kind, opening    which kind of file somebody named; recordings, archives, profiles of OpenTelemetry
-//! models           the rules that choose between the sources of counts
+//! models, cores    the rules that choose between the sources of counts; what code is taken to cost
 //! taxonomies       groups of instructions of one's own
 //! mix/             the pivot: what may be asked, rows in their order, the numbers of each
 //! blocks           rows of blocks
@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 pub mod blocks;
+pub mod cores;
 pub mod diff;
 mod filters;
 mod head;
@@ -35,7 +36,7 @@ pub mod taxonomies;
 pub use filters::{only_of_code, passing};
 pub use head::{Bursts, EbsSource, Head, LbrSource};
 pub use kind::{Kind, Reader, Reads};
-pub use opening::{Hint, is_recording, open, open_recording, read_counts};
+pub use opening::{Hint, is_recording, not_for_counts, open, open_recording, read_counts};
 pub use opentelemetry::recording_of;
 pub use precision::Precision;
 pub use sentence::sentence;

@@ -1,7 +1,10 @@
 //! Which models there are: those that come with the program, those the user imported, and files.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
+use crate::lacks::without_samples;
+use analyzer::Analysis;
 use analyzer::recording::Sources;
 use anyhow::{Context, bail};
 use model::{Model, PublishedRule, Rule, Rules, SourcePair, embedded};
@@ -30,18 +33,44 @@ pub struct Chosen {
     pub made_of: Vec<String>,
 }
 
+/// A model that was asked for, which is for recordings of other sources.
+#[derive(Debug)]
+pub struct OtherSources(String);
+
+impl std::error::Error for OtherSources {}
+
+impl fmt::Display for OtherSources {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
 impl Chosen {
+    /// The end of an analysis: one without samples says so; of others, a model that was asked for must be for their sources.
+    ///
+    /// # Errors
+    /// It is for others.
+    pub fn check_analysis(&self, asked: Option<&str>, analysis: &mut Analysis) -> Result<(), OtherSources> {
+        match (without_samples(analysis), asked) {
+            (Some(nothing), _) => analysis.summary.shortcomings.push(nothing),
+            (None, Some(name)) => self.check(name, &analysis.sources)?,
+            (None, None) => {}
+        }
+        Ok(())
+    }
+
     /// Refuses a model that was asked for by a name, for a recording of other sources.
     ///
     /// # Errors
     /// It is of others.
-    pub fn check(&self, name: &str, sources: &Sources) -> anyhow::Result<()> {
+    pub fn check(&self, name: &str, sources: &Sources) -> Result<(), OtherSources> {
         let Some(made_for) = self.pair.filter(|made_for| sources.pair() != Some(*made_for)) else { return Ok(()) };
         let sources = match sources.pair() {
             Some(pair) => format!("has {pair} sources"),
             None => "has no pair of sources to choose from".into(),
         };
-        bail!("{name} is a model for {made_for} sources, and the recording {sources}: leave out --model")
+        let why = format!("{name} is a model for {made_for} sources, and the recording {sources}: leave out --model");
+        Err(OtherSources(why))
     }
 }
 

@@ -49,6 +49,13 @@ pub fn read_counts(file: &Path, reader: &Reader, search: &BinarySearch) -> anyho
     counted.with_context(|| file.display().to_string())
 }
 
+/// What is said of an option that changes nothing where counts are read and not made.
+pub fn not_for_counts(option: &str) -> String {
+    format!(
+        "{option} changes nothing here: it is for recordings, and exact counts and merged files are counted already"
+    )
+}
+
 /// Opens a recording, or says what it is instead. Of profiles of OpenTelemetry one is made, with the programs that `search` finds. `hint` says what
 /// to do about a file that is not there, after its name.
 ///

@@ -11,8 +11,8 @@ use std::process::ExitCode;
 
 use analyzer::mix::{Mix, Query, Taxonomies};
 use anyhow::bail;
-use reports::diff::{Changes, Compared, Names, Pivot};
-use reports::mix::{key, unmatched, without_source};
+use reports::diff::{Changes, Compared, Names, Pivot, nothing_to_choose, said_of_mix};
+use reports::mix::key;
 
 use crate::commands::filtering::FilterArgs;
 use crate::commands::mix::{keys, titles};
@@ -116,10 +116,7 @@ fn query(args: &Args, taxonomies: &Taxonomies) -> Query {
 /// Says what there is to say of the mix of a side.
 fn say_of_mix(file: &Path, mix: Option<&Mix>, query: Option<&Query>) {
     let Some((mix, query)) = mix.zip(query) else { return };
-    let unmatched = mix.unmatched.iter().map(unmatched::sentence);
-    let without_source = without_source(&query.rows, mix).map(str::to_owned);
-    let said = mix.notes.iter().cloned().chain(unmatched).chain(without_source);
-    said.for_each(|note| say!("{}: {note}", file.display()));
+    said_of_mix(mix, query).for_each(|note| say!("{}: {note}", file.display()));
 }
 
 /// Prints what two recordings, flows or truths differ in.
@@ -128,8 +125,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if args.analysis.chooses()
         && let Some(file) = [&args.before, &args.after].into_iter().find(|file| !is_recording(file))
     {
-        let why = format!("--model chooses between the sources of recordings: {} is none", file.display());
-        wrong_usage::<Args>(READER.name, why);
+        wrong_usage::<Args>(READER.name, nothing_to_choose("--model", file));
     }
     let taxonomies = args.kept.taxonomies()?;
     let query = (!args.rows.is_empty()).then(|| query(args, &taxonomies));

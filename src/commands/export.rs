@@ -19,7 +19,7 @@ use clap::ValueEnum;
 use perfdata::Recording;
 
 use crate::commands::truth::read_truth;
-use crate::input::{Input, InputArgs, Reader, Reads, SideOfFile, is_recording, open_recording};
+use crate::input::{Input, InputArgs, Reader, Reads, SideOfFile, is_recording};
 use crate::output;
 use crate::output::profile::{self, GcovVersion, InclusiveCosts, NotWritten, Profiled, Recorded};
 use crate::output::{write_to, written_to};
@@ -360,10 +360,10 @@ fn callgrind(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
 /// With who called whom, as far as branch records show it.
 fn otlp(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
     let (flow, notes, contexts) = flow_with(args, input, true)?;
-    let named = args.input.file().filter(|file| args.truth.is_none() && is_recording(file));
-    let search = args.input.analysis.search();
-    let recording = named.and_then(|file| open_recording(file, &READER, &search).ok());
-    let recorded = recording.as_ref().map(recorded).unwrap_or_default();
+    let recorded = match args.truth {
+        None => input.opened().map(recorded).unwrap_or_default(),
+        Some(_) => Recorded::default(),
+    };
     write_all_code(args, (flow, notes), |flow, search, threads, out| {
         profile::otlp(flow, contexts.as_ref(), &recorded, (search, threads), out)
     })

@@ -1,5 +1,6 @@
 //! Two profiles side by side.
 
+mod described;
 mod names;
 mod pivot;
 mod work;
@@ -9,6 +10,7 @@ use analyzer::uncertainty::{RowName, Rows, Side, change_error, width_of_many};
 use analyzer::{Analysis, BinarySearch, Origin};
 
 use crate::left_out::sampled_only;
+pub use described::{nothing_to_choose, said_of_mix};
 pub use names::Names;
 pub use pivot::{Pivot, Row};
 pub use work::Work;

@@ -68,14 +68,15 @@ impl fmt::Display for Number {
     }
 }
 
-/// By its name or its other name, in letters of any case.
+/// By its name or its other name, in letters of any case. Columns of documents have names with underscores, which are taken, too.
 impl FromStr for Number {
     type Err = UnknownNumber;
 
     fn from_str(name: &str) -> Result<Self, UnknownNumber> {
+        let hyphened = name.replace('_', "-");
         let is_called = |number: &Number| {
             let names = [Some(number.as_str()), number.other_name()];
-            names.into_iter().flatten().any(|of| of.eq_ignore_ascii_case(name))
+            names.into_iter().flatten().any(|of| of.eq_ignore_ascii_case(&hyphened))
         };
         Number::ALL.into_iter().find(is_called).ok_or_else(|| UnknownNumber(name.to_owned()))
     }

@@ -66,6 +66,25 @@ impl Shape<'_> {
         let asks = |wanted: fn(Number) -> bool| self.asks(wanted);
         let (calls, taken, operations) =
             (asks(Number::is_per_call), asks(Number::is_of_branches), asks(Number::is_of_operations));
+        let mut seen = Vec::new();
+        let columns = query.columns.iter().map(|key| ("--columns", key));
+        let (groups, inside) = rows.split_at(self.per.len());
+        let [groups, inside] =
+            [("--per", groups), ("--rows", inside)].map(|(option, keys)| keys.iter().map(move |key| (option, key)));
+        for (option, key) in groups.chain(inside).chain(columns) {
+            if seen.contains(&key) {
+                return Err(wrong(option, &format!("{key} is asked for twice: each key has one column")));
+            }
+            seen.push(key);
+        }
+        for (at, number) in self.numbers.iter().enumerate() {
+            if self.numbers[..at].contains(number) {
+                return Err(wrong(
+                    "--values",
+                    &format!("{} is asked for twice: each number has one column", number.as_str()),
+                ));
+            }
+        }
         let query = Query { rows, calls, taken, operations, cycles: asks(Number::is_of_cycles), ..query };
         if !self.per.is_empty() && query.rows.len() == self.per.len() {
             return Err(wrong("--per", "--rows names nothing else, so there is nothing in the groups"));

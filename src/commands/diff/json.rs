@@ -12,16 +12,6 @@ use super::{Report, pivot};
 /// Prints the whole comparison.
 pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     let comparison = report.changes.comparison;
-    let side = |side: usize| {
-        json!({
-            "file": report.changes.files[side],
-            "unit": if report.changes.executions[side] { "executions" } else { "relative" },
-            "instructions": comparison.instructions[side],
-            "same_files": comparison.same_files[side],
-            "unread": comparison.unread[side],
-            "with_lines": comparison.with_lines[side],
-        })
-    };
     let functions = comparison.functions.iter().take(report.top).map(|of| {
         let what = json!({"module": of.what.module, "function": of.what.function});
         let mut row = with_noise(moved(what, of), report.changes.of_function(of));
@@ -45,14 +35,10 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     });
     let mut document = json!({
         "schema": "hbbp-diff/1",
-        "before": side(0),
-        "after": side(1),
-        "overlap": {
-            "blocks": comparison.block_overlap,
-            "functions": comparison.function_overlap,
-            "lines": comparison.line_overlap,
-        },
-        "work": work(report),
+        "before": report.changes.side(0),
+        "after": report.changes.side(1),
+        "overlap": report.changes.overlap(),
+        "work": Work::of(&report.changes).described(&report.changes),
         "limits": report.limits.iter().map(Kept::json).collect::<Vec<_>>(),
         "degraded": comparison.notes,
         "functions": functions.collect::<Vec<_>>(),
@@ -73,14 +59,6 @@ fn with_noise(mut what: Value, noise: Noise) -> Value {
     what["within_error"] = json!(noise.is_within);
     what["finding"] = json!(noise.is_finding);
     what
-}
-
-/// By which part the executed instructions changed, or why that is not known.
-fn work(report: &Report<'_>) -> Value {
-    let work = Work::of(&report.changes);
-    let (change, error) = work.change().unzip();
-    let instructions = work.sides.map(|side| side.map(|counted| counted.instructions));
-    json!({"text": work.text(&report.changes), "change": change, "change_error": error, "executed": instructions})
 }
 
 /// `what` with the shares of both sides.
