@@ -90,7 +90,7 @@ pub fn raised(error: &anyhow::Error) -> PyErr {
 pub fn raised_of<'a>(error: &anyhow::Error, files: impl IntoIterator<Item = &'a Path>) -> PyErr {
     let failed = error.chain().find_map(|cause| cause.downcast_ref::<io::Error>());
     let is_there = |file: &&Path| File::open(file).is_ok();
-    let file = files.into_iter().find(|file| !is_there(file)).map(Path::to_owned);
+    let file = files.into_iter().find(|file| !is_there(file)).map(|file| file.as_os_str().to_owned());
     let Some((failed, number, file)) = failed.zip(file).and_then(|(of, file)| Some((of, of.raw_os_error()?, file)))
     else {
         return raised(error);

@@ -1,7 +1,9 @@
 """What is wrong is said in the words of the command, and nothing ends the process."""
 
+import errno
 import os
 import random
+import struct
 import tempfile
 import threading
 import unittest
@@ -16,6 +18,19 @@ def sentence(*words):
     """What the command says is wrong, as the package words it."""
     said = run(*words, expected=1)[1].strip().splitlines()[-1]
     return said.removeprefix("hbbp: ").replace("hbbp mix reads", "hbbp.open reads")
+
+
+def sample_of(recording):
+    """Where the tenth sample (record type 9) of a recording is."""
+    at, size = struct.unpack_from("<QQ", recording, 40)
+    end, seen = at + size, 0
+    while at < end:
+        kind, _, length = struct.unpack_from("<IHH", recording, at)
+        seen += kind == 9
+        if seen == 10:
+            return at
+        at += length
+    raise AssertionError("there are fewer samples")
 
 
 class Errors(unittest.TestCase):
@@ -52,9 +67,50 @@ class Errors(unittest.TestCase):
         missing = FOLDER / "nowhere.data"
         with self.assertRaises(FileNotFoundError) as raised:
             hbbp.open(missing)
-        self.assertEqual(str(raised.exception), sentence("mix", missing))
-        with self.assertRaises(FileNotFoundError):
+        self.check_missing(raised.exception, missing, sentence("mix", missing))
+        with self.assertRaises(FileNotFoundError) as raised:
             hbbp.read_report(missing)
+        self.check_missing(raised.exception, missing)
+        present = hbbp.open(fixture("bursts/parse.data"), binaries=binary("parse"))
+        with self.assertRaises(FileNotFoundError) as raised:
+            present.mix(taxonomies=missing)
+        self.check_missing(raised.exception, missing)
+
+    def check_missing(self, error, file, said=None):
+        self.assertEqual((error.errno, error.filename), (errno.ENOENT, str(file)))
+        self.assertTrue(error.strerror)
+        if said is not None:
+            self.assertEqual(error.strerror, said)
+
+    def test_names_are_asked_for_once(self):
+        file, option = fixture("bursts/threads.data"), binary("threads")
+        run_ = hbbp.open(file, binaries=option)
+        twice = [
+            (["--rows", "isa,isa"], {"rows": "isa,isa"}),
+            (["--rows", "isa", "--columns", "isa"], {"rows": "isa", "columns": "isa"}),
+            (["--per", "isa,isa"], {"per": ["isa", "isa"]}),
+            (["--values", "flops,flops"], {"values": ["flops", "flops"]}),
+        ]
+        for words, arguments in twice:
+            said = run("mix", file, "--binary", option, *words, expected=2)[1]
+            with self.subTest(words=words), self.assertRaisesRegex(ValueError, "is asked for twice") as raised:
+                run_.mix(**arguments)
+            self.assertIn(str(raised.exception), said.splitlines()[0])
+        # What groups have is no key of the rows once more.
+        self.assertEqual(run_.mix(rows="isa,mnemonic", per="isa").columns[:2], ["isa", "mnemonic"])
+
+    def test_what_changes_nothing_for_counts_is_said(self):
+        file = fixture("bursts/parse.truth.json")
+        options = ["--binary", binary("parse"), "--model", "published", "--core", "zen-2"]
+        said = [line for line in run("mix", file, *options)[1].splitlines() if "changes nothing" in line]
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            counts = hbbp.open(file, binaries=binary("parse"), model="published", core="zen-2")
+        words = [str(warning.message) for warning in caught]
+        self.assertEqual([f"hbbp: --{sentence}" for sentence in words], said)
+        self.assertEqual(len(words), 2)
+        with self.assertRaisesRegex(ValueError, "model chooses between the sources of recordings: .* is none"):
+            hbbp.diff(counts, hbbp.open(fixture("bursts/parse.data"), binaries=binary("parse")))
 
     def test_a_question_without_an_answer_says_why(self):
         file, option = fixture("bursts/threads.data"), binary("threads")
@@ -108,14 +164,16 @@ class Errors(unittest.TestCase):
         with self.assertRaises(TypeError):
             run_.mix(rows=7)
         for rows in ([], ""):
-            with self.assertRaisesRegex(hbbp.HbbpError, "a mix needs at least one row key"):
+            with self.assertRaisesRegex(ValueError, "a mix needs at least one row key"):
                 run_.mix(rows=rows)
         with self.assertRaises(FileNotFoundError) as raised:
             hbbp.open(file, model="nobodys.json")
-        self.assertEqual(str(raised.exception), sentence("mix", file, "--model", "nobodys.json"))
-        with self.assertRaises(hbbp.HbbpError) as raised:
+        self.check_missing(raised.exception, "nobodys.json", sentence("mix", file, "--model", "nobodys.json"))
+        with self.assertRaises(ValueError) as raised:
             hbbp.open(file, binaries=option, model="hardware").mix()
         self.assertEqual(str(raised.exception), sentence("mix", file, "--binary", option, "--model", "hardware"))
+        with self.assertRaisesRegex(ValueError, "^sort nosuch: there is neither such a number nor such a column"):
+            run_.mix(rows="isa", columns="packing", sort="nosuch")
         taxonomy = self.file("wrong.toml", b"name = 7")
         with self.assertRaises(hbbp.HbbpError) as raised:
             run_.mix(taxonomies=[taxonomy])
@@ -143,6 +201,21 @@ class Errors(unittest.TestCase):
                 except Exception as error:  # polars' own, of what a stream says
                     self.assertIn("polars", type(error).__module__)
 
+    def test_malformed_records_are_told(self):
+        damaged = bytearray(fixture("containers/file.data").read_bytes())
+        at = sample_of(damaged)
+        # Its stack has more branches than the record has room for.
+        damaged[at + 8 : at + struct.unpack_from("<H", damaged, at + 6)[0]] = b"\xff" * (struct.unpack_from("<H", damaged, at + 6)[0] - 8)
+        file = self.file("malformed.data", damaged)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            run_ = hbbp.open(file)
+            table = run_.mix(rows="module")
+        self.assertGreater(run_.head["malformed"], 0)
+        told = [note for note in table.notes if "malformed" in note]
+        self.assertEqual(len(told), 1, table.notes)
+        self.assertIn(told[0], [str(warning.message) for warning in caught])
+
     def test_documents_that_are_no_reports(self):
         wrong = {
             b"": "is no report",
@@ -164,9 +237,11 @@ class Errors(unittest.TestCase):
         report = hbbp.read_report(self.file("mixed.json", mixed))
         rows = [{"a": 1, "b": "x", "c": None, "d.e": "[1]"}, {"a": -2, "b": "3", "c": None, "d.e": None}]
         self.assertEqual(report.table("rows").to_dicts(), rows)
+        self.assertEqual((report.tables, report.facts["n"]), (["rows"], []))
         self.assertEqual(report.table("n").to_dicts(), [])
-        with self.assertRaisesRegex(KeyError, "there is no table .*x.*; there are rows, n"):
-            report.table("x")
+        for name in ["x", "rows.x", "schema.x", "", "."]:
+            with self.subTest(name=name), self.assertRaisesRegex(KeyError, "there is no table .*; there are rows"):
+                report.table(name)
 
     def test_what_an_archive_was_unpacked_to_goes_with_the_recording(self):
         with tempfile.TemporaryDirectory() as folder, mock.patch.dict(os.environ, TMPDIR=folder):

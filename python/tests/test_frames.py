@@ -33,6 +33,28 @@ class Frames(unittest.TestCase):
         self.assertEqual(table.columns, frame.columns)
         self.assertEqual(len(table), len(rows))
 
+    def test_pandas_takes_rows(self):
+        table = self.run_.mix(rows=["function", "isa"])
+        self.assertEqual(list(table), table.to_dicts())
+        frame = pandas.DataFrame(table)
+        self.assertEqual(list(frame.columns), table.columns)
+        self.assertEqual(list(frame["count"]), [row["count"] for row in table])
+
+    def test_events_have_one_dictionary_for_the_stream(self):
+        run_ = hbbp.open(fixture("containers/file.data"))
+        for of in [run_, self.run_]:
+            batches = list(pyarrow.RecordBatchReader.from_stream(of.samples()))
+            names = list(dict.fromkeys(of.machine["events"]))
+            self.assertGreater(len(batches), 0)
+            for batch in batches:
+                self.assertEqual(batch.column("event").dictionary.to_pylist(), names)
+        counted = pyarrow.table(self.run_.samples()).group_by("event").aggregate([("ip", "count")])
+        self.assertEqual(counted.num_rows, len(set(counted["event"].to_pylist())))
+
+    def test_names_that_sql_has_are_quoted(self):
+        reader = pyarrow.RecordBatchReader.from_stream(self.run_.branches())
+        self.assertGreater(duckdb.sql('select count(*) from reader where "from" > "to"').fetchall()[0][0], 0)
+
     def test_addresses_are_whole_numbers(self):
         frame = polars.DataFrame(self.run_.blocks())
         self.assertEqual([frame.schema[name] for name in ["start", "end", "instructions"]], [polars.UInt64] * 3)
@@ -99,6 +121,8 @@ class Frames(unittest.TestCase):
         self.assertEqual(machine["arch"], "x86_64")
         self.assertTrue(machine["cpu"])
         self.assertIn(self.run_.head["lbr_source"]["event"], machine["events"])
+
+        self.assertIsNone(hbbp.open(fixture("bursts/parse.truth.json")).machine)
 
     def test_what_there_is_to_say_is_said_as_warnings(self):
         with warnings.catch_warnings(record=True) as said:

@@ -1,5 +1,6 @@
 """Tables have the numbers of the command, to the last digit."""
 
+import json
 import unittest
 import warnings
 
@@ -146,6 +147,39 @@ class Numbers(unittest.TestCase):
         by_choice = quietly(lambda: hbbp.diff(sides[0], hbbp.open(truth, binaries=option))).table("functions").to_dicts()
         by_branches = quietly(lambda: hbbp.diff(sides[1], hbbp.open(truth, binaries=option))).table("functions").to_dicts()
         self.assertNotEqual(by_choice, by_branches)
+
+    def test_paths_are_tables(self):
+        file, option = fixture("bursts/threads.data"), binary("threads")
+        hot = document("paths", file, "--binary", option)["hot"]["paths"]
+        for words, name in [([], "hot.paths"), (["--to", hot[0]["function"]], "history.paths")]:
+            printed, _ = run("paths", file, "--binary", option, "--format", "json", *words)
+            path = file.with_name("paths.json")
+            path.write_text(printed)
+            expected, report = json.loads(printed), hbbp.read_report(path)
+            outer, inner = name.split(".")
+            self.assertIn(name, report.tables)
+            self.assertEqual([row["share"] for row in report.table(name)], [row["share"] for row in expected[outer][inner]])
+            self.assertNotIn(inner, report.facts[outer])
+            self.assertEqual(report.facts["head"], expected["head"])
+
+    def test_files_are_paths_too(self):
+        file = fixture("bursts/threads.data")
+        program = ROOT / "tests/fixtures/binaries/threads"
+        taxonomy = file.with_name("own.toml")
+        taxonomy.write_text('name = "own"\ndescription = "x"\n')
+        wanted = hbbp.open(file, binaries=str(program)).mix(rows="own", taxonomies=[taxonomy]).to_dicts()
+        for binaries in [program, [program], (str(program),)]:
+            run_ = hbbp.open(file, binaries=binaries)
+            for taxonomies in [taxonomy, str(taxonomy), (taxonomy,)]:
+                self.assertEqual(run_.mix(rows="own", taxonomies=taxonomies).to_dicts(), wanted)
+        with self.assertRaises(FileNotFoundError):
+            hbbp.open(file, model=file.with_name("nobodys.json"))
+
+    def test_numbers_are_asked_for_as_columns_are_called(self):
+        run_ = hbbp.open(fixture("bursts/threads.data"), binaries=binary("threads"))
+        table = run_.mix(rows="function,module", values="per_call", sort="per_call")
+        self.assertIn("per_call", table.columns)
+        self.assertEqual(table.to_dicts(), run_.mix(rows="function,module", values="per-call", sort="per-call").to_dicts())
 
     def test_reports_are_read_as_they_were_printed(self):
         file, option = fixture("bursts/threads.data"), binary("threads")
