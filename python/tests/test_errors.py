@@ -169,9 +169,13 @@ class Errors(unittest.TestCase):
         with self.assertRaises(FileNotFoundError) as raised:
             hbbp.open(file, model="nobodys.json")
         self.check_missing(raised.exception, "nobodys.json", sentence("mix", file, "--model", "nobodys.json"))
-        with self.assertRaises(ValueError) as raised:
+        with self.assertRaises(hbbp.HbbpError) as raised:
             hbbp.open(file, binaries=option, model="hardware").mix()
         self.assertEqual(str(raised.exception), sentence("mix", file, "--binary", option, "--model", "hardware"))
+        simulated, program = fixture("simulated/ivy-bridge.data"), binary("compress")
+        with self.assertRaisesRegex(ValueError, "software is a model for software sources") as raised:
+            hbbp.open(simulated, binaries=program, model="software").mix()
+        self.assertEqual(str(raised.exception), sentence("mix", simulated, "--binary", program, "--model", "software"))
         with self.assertRaisesRegex(ValueError, "^sort nosuch: there is neither such a number nor such a column"):
             run_.mix(rows="isa", columns="packing", sort="nosuch")
         taxonomy = self.file("wrong.toml", b"name = 7")
