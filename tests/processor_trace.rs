@@ -204,3 +204,15 @@ fn libipt_takes_the_same_path() {
         assert_eq!(executed, thread.executed, "{seed}");
     }
 }
+
+/// Of real hardware, with the kernel, without the binaries.
+#[test]
+fn a_real_trace_is_read_and_what_is_missing_is_said() {
+    let Some(file) = testing::hardware_recording("intel_pt-4.14.perf.data") else { return };
+    let output = support::hbbp().args(["blocks", "--format", "json", "-i"]).arg(&file).output().unwrap();
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let said = document["head"].to_string();
+    assert!(said.contains("times to code of /lib64/ld-2.23.so that cannot be read"), "{said}");
+    // All its bytes are packets, and the hardware lost none.
+    assert!(!said.contains("are no packets") && !said.contains("gap"), "{said}");
+}

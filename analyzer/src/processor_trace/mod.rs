@@ -65,13 +65,13 @@ pub(crate) fn follow(
     granularity: Granularity,
     by_phases: bool,
 ) -> Result<Traced, Error> {
-    let mut traced = Traced::default();
+    let mut traced = Traced { shortcomings: tasks.trace.lost_by_perf().into_iter().collect(), ..Traced::default() };
     if !tasks.trace.is_there() {
         return Ok(traced);
     }
     if let Some(why) = tasks.trace.obstacle() {
         traced.shortcomings.push(format!(
-            "the processor trace is not read, as {why}: give what `perf inject --itrace=i1000il -i FILE -o OUT` makes of it"
+            "the processor trace is not read, as {why}: give what perf inject --itrace=i100usle --strip -i FILE -o OUT makes of it"
         ));
         return Ok(traced);
     }

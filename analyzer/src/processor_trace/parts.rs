@@ -11,8 +11,8 @@ use perfdata::{Aux, Auxtrace, AuxtraceInfo};
 const INTEL_PT: u32 = 1;
 /// `INTEL_PT_SNAPSHOT_MODE` among the words of AUXTRACE_INFO (tools/perf/util/intel-pt.h).
 const SNAPSHOT_MODE: usize = 8;
-/// `PERF_AUX_FLAG_TRUNCATED`: what came next found no room.
-const TRUNCATED: u64 = 1;
+/// `PERF_AUX_FLAG_TRUNCATED` and `PERF_AUX_FLAG_PARTIAL`: what came next found no room, or there are gaps.
+const INCOMPLETE: u64 = 1 | 4;
 
 /// Whose area it is: a CPU's, or a thread's where it belongs to no CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,7 +39,7 @@ struct Filled {
     time: u64,
     offset: u64,
     size: u64,
-    is_truncated: bool,
+    is_incomplete: bool,
 }
 
 /// All that a recording says of traces.
@@ -51,6 +51,8 @@ pub struct TraceParts {
     filled: BTreeMap<Area, Vec<Filled>>,
     /// Bytes of areas that are not a thread's alone: all threads of the machine were traced.
     of_all_threads: u64,
+    /// Places that `perf inject` could not decode.
+    not_decoded_by_perf: u64,
 }
 
 /// Bytes of the trace of one thread, one after the other in time.
@@ -93,12 +95,29 @@ impl TraceParts {
             time,
             offset: aux.aux_offset,
             size: aux.aux_size,
-            is_truncated: aux.flags & TRUNCATED != 0,
+            is_incomplete: aux.flags & INCOMPLETE != 0,
         };
         if let Some(cpu) = id.cpu {
             self.filled.entry(Area::Cpu(cpu)).or_default().push(filled);
         }
         self.filled.entry(Area::Thread(tid)).or_default().push(filled);
+    }
+
+    /// Takes in that `perf inject` could not decode a place.
+    pub(crate) fn not_decoded(&mut self) {
+        self.not_decoded_by_perf += 1;
+    }
+
+    /// What is missing of what `perf inject` made of a trace.
+    pub(super) fn lost_by_perf(&self) -> Option<String> {
+        let places = match self.not_decoded_by_perf {
+            0 => return None,
+            1 => "1 place".to_owned(),
+            places => format!("{places} places"),
+        };
+        Some(format!(
+            "perf could not decode the processor trace in {places}: what ran there is missing (perf script --itrace=e says why)"
+        ))
     }
 
     /// Whether there is a trace of any kind.
@@ -134,7 +153,7 @@ impl TraceParts {
                         there += to - from;
                     }
                 }
-                let is_incomplete = filled.is_truncated || there < filled.size;
+                let is_incomplete = filled.is_incomplete || there < filled.size;
                 parts.push(Part { pid: filled.pid, tid: filled.tid, time: filled.time, pieces, is_incomplete });
             }
         }

@@ -227,6 +227,7 @@ pub fn read_tasks(recording: &Recording, metadata: &Metadata, progress: Progress
                         Record::AuxtraceInfo(info) => trace.info(info),
                         Record::Aux(aux) => trace.filled(aux),
                         Record::Auxtrace(copy) => trace.copied(copy, raw.end()),
+                        Record::Other(other) if other.record_type == RecordType::AUXTRACE_ERROR => trace.not_decoded(),
                         _ => {}
                     }
                     if let Some((time, event)) = task_event(&record, raw.misc, &mut modules, &mut records) {
