@@ -1,6 +1,7 @@
 //! Programs of others, in the folders of PATH.
 
-use std::path::PathBuf;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 
 /// The folders of PATH, in its order.
 pub fn folders() -> Vec<PathBuf> {
@@ -18,12 +19,12 @@ fn newest_in(folders: Vec<PathBuf>, name: &str) -> Option<PathBuf> {
     let mut newest: Option<(u32, PathBuf)> = None;
     for folder in folders {
         let plain = folder.join(name);
-        if plain.is_file() {
+        if can_run(&plain) {
             return Some(plain);
         }
         for file in folder.read_dir().into_iter().flatten().flatten() {
             let Some(number) = file.file_name().to_str().and_then(numbered) else { continue };
-            if newest.as_ref().is_none_or(|(newest, _)| number > *newest) {
+            if newest.as_ref().is_none_or(|(newest, _)| number > *newest) && can_run(&file.path()) {
                 newest = Some((number, file.path()));
             }
         }
@@ -31,9 +32,23 @@ fn newest_in(folders: Vec<PathBuf>, name: &str) -> Option<PathBuf> {
     newest.map(|(_, file)| file)
 }
 
+/// Whether somebody may run it: a shell takes no other.
+fn can_run(file: &Path) -> bool {
+    file.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+}
+
 #[cfg(test)]
 mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::path::Path;
+
     use super::newest_in;
+
+    fn program(folder: &Path, name: &str) {
+        fs::write(folder.join(name), "").unwrap();
+        fs::set_permissions(folder.join(name), Permissions::from_mode(0o755)).unwrap();
+    }
 
     #[test]
     fn a_name_without_a_number_comes_first_and_then_the_greatest_number() {
@@ -41,12 +56,17 @@ mod tests {
         let find = || newest_in(vec![one.path().join("none"), one.path().into(), other.path().into()], "bolt");
         assert_eq!(find(), None);
         for name in ["bolt-9", "bolt-diff-20", "bolt-", "bolt-x", "bolts-30"] {
-            std::fs::write(one.path().join(name), "").unwrap();
+            program(one.path(), name);
         }
+        // These cannot be run.
+        symlink("nowhere", one.path().join("bolt-21")).unwrap();
+        fs::create_dir(one.path().join("bolt-22")).unwrap();
+        fs::write(one.path().join("bolt-23"), "").unwrap();
+        fs::write(one.path().join("bolt"), "").unwrap();
         assert_eq!(find(), Some(one.path().join("bolt-9")));
-        std::fs::write(other.path().join("bolt-19"), "").unwrap();
+        program(other.path(), "bolt-19");
         assert_eq!(find(), Some(other.path().join("bolt-19")));
-        std::fs::write(other.path().join("bolt"), "").unwrap();
+        program(other.path(), "bolt");
         assert_eq!(find(), Some(other.path().join("bolt")));
     }
 }

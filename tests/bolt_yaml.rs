@@ -343,10 +343,7 @@ fn the_blocks_of_an_older_build_are_found_in_a_newer_one() {
     let plain = tools.jumps("new");
 
     let told = tools.lay_out("new", "old.fdata", &[]);
-    assert!(
-        number(&told, "functions have invalid").is_none() && told.contains("invalid (possibly stale) profile"),
-        "{told}"
-    );
+    assert!(told.contains("invalid (possibly stale) profile"), "{told}");
     let stale = number(told.split_once("samples in the binary").unwrap().1, "").unwrap();
     assert!(stale > 50.0, "{told}");
     let by_offsets = tools.jumps("laid-out");

@@ -177,7 +177,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     match args.format {
         Format::PerfScript => check_samples(args)?,
         Format::BoltYaml => {
-            bolt_yaml::llvm_bolt()?;
+            bolt_yaml::Bolt::find()?;
         }
         format if format.has_contexts() => contexts::check(args.truth.as_deref(), &args.input, &format.name())?,
         _ => {}

@@ -22,21 +22,13 @@ use counts::Counts;
 const SHOWN: usize = 8;
 /// Functions that a sentence names.
 const NAMED: usize = 3;
-
-/// BOLT's program. Where there is none, nothing needs to be recorded.
-pub fn llvm_bolt() -> anyhow::Result<PathBuf> {
-    let Some(bolt) = search_path::newest("llvm-bolt") else {
-        bail!(
-            "--format bolt-yaml has hashes of blocks that llvm-bolt makes, which is not in PATH: install BOLT 17 or later (Debian: bolt-19); \
-             --format bolt needs no other program"
-        )
-    };
-    Ok(bolt)
-}
+/// The first version of BOLT that hashes blocks.
+const FIRST: u32 = 17;
+const LATER: &str = "install a later one, or use --format bolt";
 
 /// Writes the profile. What is not in it is said on standard error.
 pub fn write(profiled: &Profiled<'_>, output: Option<&Path>) -> anyhow::Result<()> {
-    let bolt = Bolt::of(llvm_bolt()?)?;
+    let bolt = Bolt::find()?;
     let binary = &profiled.code.binary;
     let name = binary.file.display();
     if binary.is_recorded {
@@ -47,7 +39,10 @@ pub fn write(profiled: &Profiled<'_>, output: Option<&Path>) -> anyhow::Result<(
             "{name} has no symbols, and BOLT knows functions of other builds by their names: give --binary the file as it was before it was stripped"
         );
     }
-    let folder = tempfile::tempdir().context("cannot make a folder for what llvm-bolt reads and writes")?;
+    let folder = tempfile::Builder::new()
+        .prefix("hbbp-bolt-")
+        .tempdir()
+        .context("cannot make a folder for what llvm-bolt reads and writes")?;
     let [given, made] = ["given.fdata", "made.yaml"].map(|name| folder.path().join(name));
     let notes = write_to(Some(&given), |out| Ok(profile::bolt(profiled, out)?))?;
     notes.iter().for_each(output::say);
@@ -71,7 +66,7 @@ pub fn write(profiled: &Profiled<'_>, output: Option<&Path>) -> anyhow::Result<(
 }
 
 /// BOLT's program, and which one it is.
-struct Bolt {
+pub struct Bolt {
     file: PathBuf,
     /// `Debian LLVM version 19.1.7`
     version: String,
@@ -84,42 +79,58 @@ impl std::fmt::Display for Bolt {
 }
 
 impl Bolt {
-    /// A relative folder in PATH is one of where `hbbp` is: `llvm-bolt` is run elsewhere.
-    fn of(file: PathBuf) -> anyhow::Result<Self> {
+    /// The one in PATH. Where there is none, or an old one, nothing needs to be recorded.
+    pub fn find() -> anyhow::Result<Self> {
+        let Some(file) = search_path::newest("llvm-bolt") else {
+            bail!(
+                "--format bolt-yaml has hashes of blocks that llvm-bolt makes, which is not in PATH: install BOLT {FIRST} or later (Debian: \
+                 bolt-19); --format bolt needs no other program"
+            )
+        };
+        // A relative folder in PATH is one of where `hbbp` is: `llvm-bolt` is run elsewhere.
         let file = std::path::absolute(&file).with_context(|| format!("cannot find {}", file.display()))?;
         let said = output_of(Command::new(&file).arg("--version"))?;
         let text = String::from_utf8_lossy(&said.stdout);
         let version = text.lines().find(|line| line.contains("version")).unwrap_or("of unknown version").trim();
-        Ok(Bolt { version: printable(version).into_owned(), file })
+        let bolt = Bolt { version: printable(version).into_owned(), file };
+        let number =
+            version.split_once("version ").and_then(|(_, number)| number.split('.').next()?.parse::<u32>().ok());
+        if number.is_some_and(|number| number < FIRST) {
+            bail!("{bolt} makes no hashes of blocks, as BOLT does since version {FIRST}: {LATER}");
+        }
+        Ok(bolt)
     }
 
     /// Compares what it was given with what it made. Returns what is not the same, in sentences.
     fn check(&self, given: &Counts, made: &Counts, name: &str) -> anyhow::Result<Vec<String>> {
-        let different = given.different(made);
-        let mut named = different.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
-        if different.len() > NAMED {
-            named += &format!(" and {} more", different.len() - NAMED);
-        }
-        if made.is_empty() {
-            bail!("{self} finds none of the blocks of {name} that ran: those of {named}");
+        let (less, more) = (given.more_than(made), made.more_than(given));
+        if made.total() == 0 && given.total() > 0 {
+            bail!("{self} finds none of the blocks of {name} that ran: those of {}", names(&less));
         }
         if made.hashes == 0 {
-            bail!(
-                "{self} makes no hashes of blocks, as BOLT does since version 17: install a later one, or use --format bolt"
-            );
+            bail!("{self} makes no hashes of blocks, as BOLT does since version {FIRST}: {LATER}");
         }
-        let [all, taken] = [given, made].map(Counts::total);
-        Ok(match all.abs_diff(taken) {
-            0 => Vec::new(),
-            more if taken > all => {
-                vec![format!("llvm-bolt counts {} more executions: in {named}", share(more as f64, all as f64))]
-            }
-            less => vec![format!(
-                "not in the profile: {} of the executions, in functions that llvm-bolt cannot read or sees other blocks in: {named}",
-                share(less as f64, all as f64)
-            )],
-        })
+        let part = |of: &[(&str, u64)]| share(of.iter().map(|(_, count)| *count as f64).sum(), given.total() as f64);
+        let mut notes = Vec::new();
+        if !less.is_empty() {
+            notes.push(format!(
+                "not in the profile: {} of the executions, in functions that llvm-bolt cannot read or sees other blocks in: {}",
+                part(&less),
+                names(&less)
+            ));
+        }
+        if !more.is_empty() {
+            notes.push(format!("llvm-bolt counts {} more executions: in {}", part(&more), names(&more)));
+        }
+        Ok(notes)
     }
+}
+
+/// The functions that differ most.
+fn names(different: &[(&str, u64)]) -> String {
+    let named: Vec<&str> = different.iter().take(NAMED).map(|(name, _)| *name).collect();
+    let others = different.len() - named.len();
+    named.join(", ") + &if others > 0 { format!(" and {others} more") } else { String::new() }
 }
 
 fn output_of(command: &mut Command) -> anyhow::Result<Output> {

@@ -55,6 +55,10 @@ impl<'a> Profiled<'a> {
         let mut refused = Vec::new();
         // Several builds can be of one name: the file is of one of them.
         for &(index, module) in candidates().take(if is_given { usize::MAX } else { 1 }) {
+            // Who gave a program's file does not ask for the kernel's profile.
+            if is_kernel(module) && !refused.is_empty() {
+                break;
+            }
             match analysed.code(index, search) {
                 Ok(code) => {
                     let mut misfits = Vec::from_iter(analysed.other_build(index, &code));
