@@ -134,6 +134,23 @@ fn what_is_lost_is_said_and_the_rest_is_counted() {
     });
     assert!(said.contains("the processor trace has 1 gap"), "{said}");
     assert!(some > 0.9 * whole && some <= whole, "{some} of {whole}");
+    // The next thing after a loss is an interrupt: what comes after its place was not executed yet.
+    let mut thread = Thread::new(&traced, PLAIN, 3);
+    thread.walk(1000);
+    for _ in 0..200 {
+        thread.lose();
+        thread.walk(20);
+    }
+    thread.stop();
+    let mut recording = PtRecording::new(&traced);
+    recording.thread(7, thread.packets.bytes.clone(), 1);
+    let document = json(&["blocks", "-i", &write(folder.path(), recording), "--format", "json"]);
+    for block in document["blocks"].as_array().unwrap() {
+        let executed = thread.executed[&block["start"].as_u64().unwrap()] as f64;
+        let count = block["count"].as_f64().unwrap();
+        assert!(count <= executed && count > 0.8 * executed - 10.0, "{block}: {executed}");
+    }
+    assert!(!document["head"].to_string().contains("does not fit"), "{}", document["head"]);
     // Bytes that are no packet.
     let (some, said) = recorded(&|bytes| {
         let middle = bytes.len() / 2;

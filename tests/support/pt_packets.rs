@@ -147,6 +147,13 @@ impl Packets {
         self.bytes.extend([0, 0x59, number, 2, 0x03, 36, 0]);
     }
 
+    /// Packets were lost; something interrupts the program there now.
+    pub fn overflow_and_interrupt(&mut self, at: u64) {
+        (self.bits, self.deferred, self.calls) = (Vec::new(), Vec::new(), Vec::new());
+        self.bytes.extend(OVF);
+        self.interrupted(at);
+    }
+
     /// Everything is written.
     pub fn end(&mut self) {
         self.write_bits();

@@ -188,6 +188,12 @@ impl<'a> Thread<'a> {
         to != after || instruction.flow_control() == FlowControl::Call && instruction.code() != Code::Syscall
     }
 
+    /// What is to be written of the last instructions is lost; an interrupt comes.
+    pub fn lose(&mut self) {
+        self.packets.overflow_and_interrupt(self.at);
+        self.packets.on(self.at);
+    }
+
     /// Another thread gets the CPU.
     pub fn stop(&mut self) {
         self.packets.interrupted(self.at);

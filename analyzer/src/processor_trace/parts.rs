@@ -122,7 +122,7 @@ impl TraceParts {
 
     /// Whether there is a trace of any kind.
     pub(crate) fn is_there(&self) -> bool {
-        self.kind.is_some() && (!self.copied.is_empty() || self.of_all_threads > 0)
+        self.kind.is_some()
     }
 
     /// Why its traces cannot be read; `None` if they can.
@@ -130,6 +130,7 @@ impl TraceParts {
         match self.kind {
             Some(INTEL_PT) if self.is_snapshot => Some("it is a snapshot"),
             Some(INTEL_PT) if self.of_all_threads > 0 => Some("it is of all threads of the machine (-a, -C)"),
+            Some(INTEL_PT) if self.copied.is_empty() => Some("it is in samples (--aux-sample), or there is none"),
             Some(INTEL_PT) => None,
             _ => Some("it is not of Intel PT"),
         }

@@ -152,8 +152,13 @@ impl Walk {
             Packet::SyncEnd => self.in_sync = false,
             Packet::Place(Some(at)) if self.in_sync => return self.is_at(at, around),
             Packet::Place(_) if std::mem::take(&mut self.is_place_of_other) => {}
-            Packet::Place(Some(at)) if self.position == Position::Lost => self.begin(at),
-            Packet::Place(at) => self.place = at,
+            Packet::Place(at) => {
+                // After a loss it is where the program goes on; or where something interrupts it at once.
+                if let (Position::Lost, Some(at)) = (self.position, at) {
+                    self.begin(at);
+                }
+                self.place = at;
+            }
             Packet::PlaceOfOther => self.is_place_of_other = true,
             Packet::Overflow => {
                 self.losses.overflows += 1;
