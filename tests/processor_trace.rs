@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-use pt_packets::{OVF, Style};
+use pt_packets::{Cpu, OVF, Style};
 use pt_recording::{PtRecording, Thread, Traced};
 use serde_json::Value;
 
@@ -58,6 +58,7 @@ fn counts_are_those_of_the_path_whatever_the_packets_are_like() {
                 for _ in 0..4 {
                     seed += 1;
                     let mut thread = Thread::new(&traced, style, seed);
+                    thread.begin();
                     thread.walk(3000);
                     thread.stop();
                     let mut recording = PtRecording::new(&traced);
@@ -79,14 +80,17 @@ fn threads_that_share_a_cpu_are_told_apart_and_go_on_where_they_were() {
     let style = Style { compresses_returns: true, ..PLAIN };
     let mut threads = [Thread::new(&traced, style, 1), Thread::new(&traced, style, 2)];
     let mut recording = PtRecording::new(&traced);
-    for turn in 0..20 {
+    let mut cpus = [Cpu::default(), Cpu::default()];
+    for turn in 0..40 {
         for (index, thread) in threads.iter_mut().enumerate() {
+            // Each is now on this CPU, now on the other. The hardware writes a PSB at its first start, and then when it has written enough.
+            let cpu = (turn + index) / 3 % 2;
+            thread.packets.swap(&mut cpus[cpu]);
+            thread.go_on(recording.is_empty(cpu as u32));
             thread.walk(200);
             thread.stop();
-            let bytes = std::mem::take(&mut thread.packets.bytes);
-            // Each is now on this CPU, now on the other.
-            recording.filled(7 + index as u32, (turn + index as u32) % 2, bytes);
-            thread.go_on();
+            thread.packets.swap(&mut cpus[cpu]);
+            recording.filled(7 + index as u32, cpu as u32, std::mem::take(&mut thread.packets.bytes));
         }
     }
     let file = write(folder.path(), recording);
@@ -108,12 +112,60 @@ fn threads_that_share_a_cpu_are_told_apart_and_go_on_where_they_were() {
     }
 }
 
+/// Handlers of signals do not disturb what they interrupt, however many come.
+#[test]
+fn signals_cost_the_last_line_of_their_handlers_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(traced) = Traced::assemble(folder.path()) else { return };
+    let mut thread = Thread::new(&traced, PLAIN, 4);
+    thread.begin();
+    for _ in 0..200 {
+        thread.walk(30);
+        thread.handle_signal();
+    }
+    thread.walk(100);
+    thread.stop();
+    let mut recording = PtRecording::new(&traced);
+    recording.thread(7, thread.packets.bytes.clone(), 1);
+    let document = json(&["blocks", "-i", &write(folder.path(), recording), "--format", "json"]);
+    let said = document["head"].to_string();
+    assert!(said.contains("200 straight lines that a signal or the like has ended"), "{said}");
+    for block in document["blocks"].as_array().unwrap() {
+        let executed = thread.executed[&block["start"].as_u64().unwrap()];
+        let at_end = block["start"].as_u64() == Some(traced.last_line());
+        let expected = if at_end { executed - 200 } else { executed };
+        assert_eq!(block["count"].as_f64(), Some(expected as f64), "{block}");
+    }
+}
+
+/// Branches that have no packets may go around in circles: that cannot be, or it has nothing to say.
+#[test]
+fn circles_of_direct_jumps_count_for_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(traced) = Traced::assemble_source(folder.path(), ".globl _start\n_start: jmp _start\n") else { return };
+    let mut thread = Thread::new(&traced, PLAIN, 1);
+    thread.begin();
+    for _ in 0..1000 {
+        thread.packets.bit(true);
+        thread.packets.interrupted(0x40_1000);
+        thread.packets.on(0x40_1000);
+    }
+    let mut recording = PtRecording::new(&traced);
+    recording.thread(7, thread.packets.bytes.clone(), 1);
+    let output =
+        support::hbbp().args(["blocks", "--format", "json", "-i", &write(folder.path(), recording)]).output().unwrap();
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(document["blocks"].as_array().map(Vec::len), Some(0), "{document}");
+    assert!(document["head"].to_string().contains("places that do not fit the code"), "{}", document["head"]);
+}
+
 #[test]
 fn what_is_lost_is_said_and_the_rest_is_counted() {
     let folder = tempfile::tempdir().unwrap();
     let Some(traced) = Traced::assemble(folder.path()) else { return };
     let recorded = |change: &dyn Fn(&mut Vec<u8>)| {
         let mut thread = Thread::new(&traced, PLAIN, 3);
+        thread.begin();
         thread.walk(3000);
         let mut bytes = thread.packets.bytes.clone();
         change(&mut bytes);
@@ -136,6 +188,7 @@ fn what_is_lost_is_said_and_the_rest_is_counted() {
     assert!(some > 0.9 * whole && some <= whole, "{some} of {whole}");
     // The next thing after a loss is an interrupt: what comes after its place was not executed yet.
     let mut thread = Thread::new(&traced, PLAIN, 3);
+    thread.begin();
     thread.walk(1000);
     for _ in 0..200 {
         thread.lose();
@@ -170,6 +223,7 @@ fn recordings_that_are_cut_are_read_as_far_as_they_go() {
     let folder = tempfile::tempdir().unwrap();
     let Some(traced) = Traced::assemble(folder.path()) else { return };
     let mut thread = Thread::new(&traced, PLAIN, 3);
+    thread.begin();
     thread.walk(500);
     let mut recording = PtRecording::new(&traced);
     recording.thread(7, thread.packets.bytes.clone(), 3);
@@ -182,11 +236,58 @@ fn recordings_that_are_cut_are_read_as_far_as_they_go() {
     }
 }
 
+/// A place where something interrupts a program of which nothing is known is no place where it goes on.
+#[test]
+fn places_of_interrupts_are_not_executed() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(traced) = Traced::assemble(folder.path()) else { return };
+    let mut thread = Thread::new(&traced, PLAIN, 3);
+    // Where there is no code.
+    thread.packets.sync(None);
+    thread.packets.on(0x50_0000);
+    for _ in 0..100 {
+        thread.packets.bit(true);
+        thread.packets.interrupted(0x40_1000);
+        thread.packets.on(0x50_0000);
+    }
+    let mut recording = PtRecording::new(&traced);
+    recording.thread(7, thread.packets.bytes.clone(), 1);
+    let output = support::hbbp().args(["mix", "-i", &write(folder.path(), recording)]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
+    assert!(
+        said.contains("nothing of its processor trace could be followed") && !said.contains("fit the code"),
+        "{said}"
+    );
+}
+
+/// A recording whose kernel is traced, too: what the kernel did is not followed, and what the program did is.
+#[test]
+fn the_kernels_part_is_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(traced) = Traced::assemble(folder.path()) else { return };
+    let mut thread = Thread::new(&traced, PLAIN, 8);
+    thread.traces_kernel = true;
+    thread.begin();
+    thread.walk(3000);
+    thread.stop();
+    let mut recording = PtRecording::new(&traced);
+    recording.thread(7, thread.packets.bytes.clone(), 1);
+    let document = json(&["blocks", "-i", &write(folder.path(), recording), "--format", "json"]);
+    check(&document, &thread.executed);
+    assert!(
+        document["head"].to_string().contains("parts of the kernel's: its code is not followed"),
+        "{}",
+        document["head"]
+    );
+    assert_eq!(document["blocks"][0]["count_error"], Value::Null);
+}
+
 #[test]
 fn without_the_code_it_says_what_is_missing() {
     let folder = tempfile::tempdir().unwrap();
     let Some(traced) = Traced::assemble(folder.path()) else { return };
     let mut thread = Thread::new(&traced, PLAIN, 3);
+    thread.begin();
     thread.walk(300);
     let mut recording = PtRecording::new(&traced);
     recording.thread(7, thread.packets.bytes.clone(), 1);
@@ -207,6 +308,7 @@ fn libipt_takes_the_same_path() {
     let Some(decoder) = testing::c_program(folder.path(), "libipt", &[source], &["-lipt"]) else { return };
     for (seed, compresses_returns) in [(5, false), (6, true), (7, true)] {
         let mut thread = Thread::new(&traced, Style { compresses_returns, ..PLAIN }, seed);
+        thread.begin();
         thread.walk(3000);
         thread.stop();
         let trace = folder.path().join("trace");
@@ -231,5 +333,5 @@ fn a_real_trace_is_read_and_what_is_missing_is_said() {
     let said = document["head"].to_string();
     assert!(said.contains("times to code of /lib64/ld-2.23.so that cannot be read"), "{said}");
     // All its bytes are packets, and the hardware lost none.
-    assert!(!said.contains("are no packets") && !said.contains("gap"), "{said}");
+    assert!(!said.contains("are no packets") && !said.contains("gap") && !said.contains("mean nothing"), "{said}");
 }

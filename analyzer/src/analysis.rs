@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use model::{Features, Rule, Rules, Source};
-use perfdata::{EventDescription, Recording};
+use perfdata::{EventDescription, RecordType, Recording};
 use serde::{Deserialize, Serialize};
 use simulated_core::Microarchitecture;
 
@@ -170,6 +170,13 @@ pub struct Summary {
     pub tracer: Option<Tracer>,
     /// How bursts were weighted that a clock started.
     pub estimate: Option<Estimate>,
+}
+
+impl Summary {
+    /// Whether the recording has the trace of a processor, which may tell nothing.
+    pub fn has_trace(&self) -> bool {
+        self.records.by_type.contains_key(&RecordType::AUXTRACE_INFO)
+    }
 }
 
 /// What is said of a recording whose recorder never came to complete it.
@@ -465,6 +472,7 @@ fn explain_choice(decider: &Decider<'_>, has_32_bits: bool) -> String {
             }
         }
         (Some(_), None) => "ebs everywhere: there are no streams".into(),
+        (None, Some(lbr)) if lbr.is_trace => "lbr everywhere: it is a trace of all branches".into(),
         (None, Some(_)) => "lbr everywhere: there are no event-based samples".into(),
         (None, None) => "nothing to choose from: the recording has no samples".into(),
     }

@@ -28,15 +28,17 @@ pub fn require_samples(analysis: &Analysis) -> anyhow::Result<()> {
 /// What is to be said of a recording without samples.
 pub fn without_samples(analysis: &Analysis) -> Option<String> {
     let records = &analysis.summary.records;
-    let has_trace = analysis.sources.lbr.as_ref().is_some_and(|lbr| lbr.is_trace);
-    (analysis.origin == Origin::Recording && !has_trace && records.samples.iter().all(|&samples| samples == 0)).then(
-        || {
-            format!(
-                "the recording has no samples: {}; record something that runs longer, or sample more often",
-                describe_records(records)
-            )
-        },
-    )
+    let follows_trace = analysis.sources.lbr.as_ref().is_some_and(|lbr| lbr.is_trace);
+    if analysis.origin != Origin::Recording || follows_trace || records.samples.iter().any(|&samples| samples > 0) {
+        return None;
+    }
+    Some(match analysis.summary.has_trace() {
+        true => "the recording has no samples, and nothing of its processor trace could be followed".to_owned(),
+        false => format!(
+            "the recording has no samples: {}; record something that runs longer, or sample more often",
+            describe_records(records)
+        ),
+    })
 }
 
 /// What is said of records that could not be read.

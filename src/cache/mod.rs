@@ -86,6 +86,10 @@ impl<'a> Cache<'a> {
     }
 
     fn try_to_keep(&self, analysis: &Analysis, options: &Options<'_>, models: &[String]) -> Option<()> {
+        // Of code that was not there when a trace was followed, nothing would be found in it when it is.
+        if analysis.summary.has_trace() {
+            return None;
+        }
         let key = Key::of(&self.content, options, options.detail, models)?;
         let findings = Findings::of(analysis, self.began)?;
         if !self.is_unchanged()? {

@@ -86,6 +86,11 @@ fn print(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
     let history = args.to.as_ref().map(|to| (Destination::read(to), args.branches));
     let query = PathQuery { hot: history.is_none(), history, ..PathQuery::default() };
     let mut analysis = input.analyze_with_paths(GroupBy::default(), &query)?;
+    if analysis.sources.lbr.as_ref().is_some_and(|lbr| lbr.is_trace) {
+        bail!(
+            "paths need the order of branches, which is not kept of a processor's trace: record samples of branches, or bursts"
+        );
+    }
     let nothing = without_samples(&analysis);
     nothing.iter().for_each(output::say);
     if nothing.is_none() && analysis.sources.lbr.is_some() && !analysis.has_readable_code() {

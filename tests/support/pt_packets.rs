@@ -17,6 +17,12 @@ pub struct Packets {
     style: Style,
     bits: Vec<bool>,
     deferred: Vec<u64>,
+    cpu: Cpu,
+}
+
+/// What a CPU keeps from one thread to the next.
+#[derive(Default)]
+pub struct Cpu {
     last_ip: u64,
     calls: Vec<u64>,
 }
@@ -31,7 +37,12 @@ const FUP: u8 = 0x1d;
 
 impl Packets {
     pub fn new(style: Style) -> Self {
-        Self { bytes: Vec::new(), style, bits: Vec::new(), deferred: Vec::new(), last_ip: 0, calls: Vec::new() }
+        Self { bytes: Vec::new(), style, bits: Vec::new(), deferred: Vec::new(), cpu: Cpu::default() }
+    }
+
+    /// The thread is on this CPU now, or on it no more.
+    pub fn swap(&mut self, cpu: &mut Cpu) {
+        std::mem::swap(&mut self.cpu, cpu);
     }
 
     fn room(&self) -> usize {
@@ -57,7 +68,7 @@ impl Packets {
 
     /// Addresses have as many bytes as differ from the last one.
     fn address(&mut self, kind: u8, to: u64) {
-        let last = std::mem::replace(&mut self.last_ip, to);
+        let last = std::mem::replace(&mut self.cpu.last_ip, to);
         let (form, length) = match to ^ last {
             change if change >> 16 == 0 => (1, 2),
             change if change >> 32 == 0 => (2, 4),
@@ -85,10 +96,10 @@ impl Packets {
     }
 
     pub fn call(&mut self, returns_to: u64) {
-        if self.calls.len() == 64 {
-            self.calls.remove(0);
+        if self.cpu.calls.len() == 64 {
+            self.cpu.calls.remove(0);
         }
-        self.calls.push(returns_to);
+        self.cpu.calls.push(returns_to);
     }
 
     pub fn call_indirect(&mut self, to: u64, returns_to: u64) {
@@ -97,7 +108,7 @@ impl Packets {
     }
 
     pub fn returns(&mut self, to: u64) {
-        let expected = self.calls.pop();
+        let expected = self.cpu.calls.pop();
         // What is deferred would make it unclear what a bit is for.
         if self.style.compresses_returns && expected == Some(to) {
             self.bit(true);
@@ -126,13 +137,20 @@ impl Packets {
         self.bytes.push(TIP_PGD);
     }
 
+    /// Something interrupts the program there, and is traced, from this address on.
+    pub fn interrupted_by(&mut self, at: u64, to: u64) {
+        self.write_bits();
+        self.address(FUP, at);
+        self.address(TIP, to);
+    }
+
     /// So many bytes; the program is there, or not traced.
     pub fn sync(&mut self, at: Option<u64>) {
         self.write_bits();
         self.bytes.extend(PSB);
-        (self.last_ip, self.calls) = (0, Vec::new());
-        // MODE.Exec: 64 bits. TSC.
-        self.bytes.extend([0x99, 1, 0x19, 0, 16, 0, 0, 0, 0, 0]);
+        self.cpu = Cpu::default();
+        // MODE.TSX, MODE.Exec: 64 bits, TSC.
+        self.bytes.extend([0x99, 0x20, 0x99, 1, 0x19, 0, 16, 0, 0, 0, 0, 0]);
         // TMA, CBR.
         self.bytes.extend([2, 0x73, 0, 0, 0, 0, 0, 2, 3, 36, 0]);
         if let Some(at) = at {
@@ -149,7 +167,7 @@ impl Packets {
 
     /// Packets were lost; something interrupts the program there now.
     pub fn overflow_and_interrupt(&mut self, at: u64) {
-        (self.bits, self.deferred, self.calls) = (Vec::new(), Vec::new(), Vec::new());
+        (self.bits, self.deferred, self.cpu.calls) = (Vec::new(), Vec::new(), Vec::new());
         self.bytes.extend(OVF);
         self.interrupted(at);
     }

@@ -65,8 +65,13 @@ pub struct Traced {
 impl Traced {
     /// `None`, said loudly, without a C compiler.
     pub fn assemble(folder: &Path) -> Option<Self> {
+        Self::assemble_source(folder, SOURCE)
+    }
+
+    /// Another one, without functions of these names.
+    pub fn assemble_source(folder: &Path, text: &str) -> Option<Self> {
         let (source, binary) = (folder.join("traced.s"), folder.join("traced"));
-        std::fs::write(&source, SOURCE).unwrap();
+        std::fs::write(&source, text).unwrap();
         let flags = ["-nostdlib", "-static", "-no-pie", "-Wl,-Ttext=0x401000", "-o"];
         let status = Command::new("gcc").args(flags).arg(&binary).arg(&source).status();
         if !status.is_ok_and(|status| status.success()) {
@@ -78,8 +83,8 @@ impl Traced {
         let text = Command::new("nm").arg(&binary).output().unwrap().stdout;
         let text = String::from_utf8(text).unwrap();
         let at = |name: &str| {
-            let line = text.lines().find(|line| line.ends_with(&format!(" {name}"))).unwrap();
-            u64::from_str_radix(line.split(' ').next().unwrap(), 16).unwrap()
+            let line = text.lines().find(|line| line.ends_with(&format!(" {name}")));
+            line.map_or(BASE, |line| u64::from_str_radix(line.split(' ').next().unwrap(), 16).unwrap())
         };
         Some(Self { functions: ["_start", "leaf", "recursive"].map(at), binary, code })
     }
@@ -88,6 +93,12 @@ impl Traced {
     pub fn places(&self) -> [(&'static str, Range<u64>); 3] {
         let [start, leaf, recursive] = self.functions;
         [("_start", start..leaf), ("leaf", leaf..recursive), ("recursive", recursive..u64::MAX)]
+    }
+
+    /// The block that ends in the system call of `leaf`.
+    pub fn last_line(&self) -> u64 {
+        // nop; jne 4f (2 bytes); ret
+        self.functions[1] + 4
     }
 
     fn instruction(&self, at: u64) -> Instruction {
@@ -103,14 +114,28 @@ pub struct Thread<'a> {
     pub executed: BTreeMap<u64, u64>,
     at: u64,
     stack: Vec<u64>,
+    /// What the kernel does is in the trace, too.
+    pub traces_kernel: bool,
 }
 
 impl<'a> Thread<'a> {
     pub fn new(traced: &'a Traced, style: Style, seed: u64) -> Self {
-        let mut packets = Packets::new(style);
-        packets.sync(Some(traced.functions[0]));
-        let random = fastrand::Rng::with_seed(seed);
-        Self { traced, random, packets, executed: BTreeMap::new(), at: traced.functions[0], stack: Vec::new() }
+        let (packets, random) = (Packets::new(style), fastrand::Rng::with_seed(seed));
+        Self {
+            traced,
+            random,
+            packets,
+            executed: BTreeMap::new(),
+            at: traced.functions[0],
+            stack: Vec::new(),
+            traces_kernel: false,
+        }
+    }
+
+    /// The first that it executes.
+    pub fn begin(&mut self) {
+        self.packets.sync(None);
+        self.packets.on(self.at);
     }
 
     /// Executes so many instructions and a few more, to the next taken branch.
@@ -135,6 +160,11 @@ impl<'a> Thread<'a> {
         let instruction = self.traced.instruction(self.at);
         match self.random.u8(..) {
             0 => self.packets.sync(Some(self.at)),
+            1 if self.traces_kernel => {
+                self.packets.interrupted_by(self.at, KERNEL + 0x200);
+                self.packets.bit(true);
+                self.packets.indirect(self.at);
+            }
             1 => {
                 self.packets.interrupted(self.at);
                 self.packets.on(self.at);
@@ -153,8 +183,16 @@ impl<'a> Thread<'a> {
             }
             FlowControl::UnconditionalBranch => target,
             FlowControl::Call if instruction.code() == Code::Syscall => {
-                self.packets.off();
-                self.packets.on(after);
+                if self.traces_kernel {
+                    self.packets.indirect(KERNEL);
+                    self.packets.bit(true);
+                    self.packets.bit(false);
+                    self.packets.indirect(KERNEL + 0x100);
+                    self.packets.indirect(after);
+                } else {
+                    self.packets.off();
+                    self.packets.on(after);
+                }
                 after
             }
             FlowControl::Call => {
@@ -200,8 +238,28 @@ impl<'a> Thread<'a> {
     }
 
     /// It has it again.
-    pub fn go_on(&mut self) {
-        self.packets.sync(None);
+    pub fn go_on(&mut self, is_first_of_cpu: bool) {
+        if is_first_of_cpu {
+            self.packets.sync(None);
+        }
+        self.packets.on(self.at);
+    }
+
+    /// A signal comes; its handler makes some steps and ends in a system call.
+    pub fn handle_signal(&mut self) {
+        // The handler is no function of the program's.
+        while self.at == self.traced.functions[1] {
+            self.step();
+        }
+        self.packets.interrupted(self.at);
+        let interrupted = std::mem::replace(&mut self.at, self.traced.functions[1]);
+        self.packets.on(self.at);
+        while self.traced.instruction(self.at).code() != Code::Syscall {
+            self.step();
+        }
+        *self.executed.entry(self.at).or_default() += 1;
+        self.packets.off();
+        self.at = interrupted;
         self.packets.on(self.at);
     }
 }
@@ -216,6 +274,8 @@ pub struct PtRecording {
 }
 
 const PMU: u32 = 8;
+/// Somewhere in the kernel.
+const KERNEL: u64 = 0xffff_ffff_8120_0000;
 
 impl PtRecording {
     pub fn new(traced: &Traced) -> Self {
@@ -275,6 +335,11 @@ impl PtRecording {
     pub fn filled(&mut self, tid: u32, cpu: u32, bytes: Vec<u8>) {
         self.aux(tid, cpu, bytes.len() as u64);
         self.copy(cpu, bytes);
+    }
+
+    /// Whether nothing was traced on a CPU yet.
+    pub fn is_empty(&self, cpu: u32) -> bool {
+        !self.offsets.contains_key(&cpu)
     }
 
     fn copy(&mut self, cpu: u32, bytes: Vec<u8>) {

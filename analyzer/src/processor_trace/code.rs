@@ -10,7 +10,7 @@ use crate::binaries::{Binary, BinarySearch};
 use crate::recording::{AddressSpace, ModuleId, ModuleTable};
 
 /// Instructions in a row without a branch, at most.
-const LONGEST_RUN: usize = 4096;
+const LONGEST_RUN: usize = 1 << 16;
 /// Bytes that are decoded at once.
 const WINDOW: u64 = 256;
 

@@ -18,7 +18,8 @@ use perfdata::{Error, EventDescription, Recording};
 
 use crate::binaries::BinarySearch;
 use crate::processor_trace::code::{Files, ProcessCode, Unknown};
-use crate::processor_trace::packets::for_each_packet;
+use crate::processor_trace::packets::Reading;
+use crate::processor_trace::parts::Area;
 pub use crate::processor_trace::parts::TraceParts;
 use crate::processor_trace::walk::{Around, Losses, Walk};
 use crate::recording::{
@@ -80,16 +81,12 @@ pub(crate) fn follow(
     let mut spaces: HashMap<(u32, u32), Vec<AddressSpace>> = HashMap::new();
     let mut codes: HashMap<u32, (EpochId, ProcessCode)> = HashMap::new();
     let mut walks: BTreeMap<(u32, u32), Walk> = BTreeMap::new();
-    let (mut losses, mut streams, mut damaged) = (Losses::default(), 0_u64, 0_u64);
+    let mut readings: BTreeMap<Area, (Reading, Vec<u64>)> = BTreeMap::new();
+    let mut streams = 0_u64;
     for part in tasks.trace.parts() {
-        let (mut bytes, mut is_incomplete) = (Vec::new(), part.is_incomplete);
+        let (mut bytes, mut is_cut) = (Vec::new(), false);
         for (at, size) in &part.pieces {
-            match recording.aux_data(*at, *size) {
-                Ok(piece) => bytes.extend(piece),
-                // The recording is cut off.
-                Err(Error::Short { .. }) => is_incomplete = true,
-                Err(error) => return Err(error),
-            }
+            is_cut |= read(recording, *at, *size, &mut bytes)?;
         }
         let (place, _) = tasks.timeline.place(part.pid, part.time);
         let of_process = spaces.entry((part.pid, place.incarnation)).or_insert_with(|| {
@@ -99,33 +96,65 @@ pub(crate) fn follow(
         });
         let new = || (place, ProcessCode::new(of_process.get(place.epoch as usize).cloned().unwrap_or_default()));
         let (epoch, code) = codes.entry(part.pid).or_insert_with(new);
+        let walk = walks.entry((part.pid, part.tid)).or_default();
         if *epoch != place {
             (*epoch, *code) = new();
+            walk.has_other_code();
         }
         let phase = if by_phases { tasks.phases.at(part.pid, part.time).0 } else { PhaseId::default() };
         let tid = if granularity == Granularity::Thread { part.tid } else { 0 };
         let context = Context { event: event as u32, pid: part.pid, place, tid, phase, ..Context::default() };
         let context = traced.aggregate.context(context);
         let slice = tasks.slicing.of(Some(part.time), 0);
-        let walk = walks.entry((part.pid, part.tid)).or_default();
+        let (reading, calls) = readings.entry(part.area).or_default();
+        if part.has_gap {
+            reading.forget();
+            walk.gap(calls);
+        }
         let aggregate = &mut traced.aggregate;
         let mut stream = |start, from, to| {
             streams += 1;
             aggregate.add_executed(context, slice, [start, from, to]);
         };
-        let mut around = Around { code, files: &mut files, stream: &mut stream };
-        let readable = for_each_packet(&bytes, &mut |packet| walk.take(packet, &mut around));
-        damaged += readable.damaged;
-        if is_incomplete {
-            walk.gap();
+        let mut around = Around { calls, code, files: &mut files, stream: &mut stream };
+        reading.packets(&bytes, &mut |packet| walk.take(packet, &mut around));
+        if is_cut {
+            reading.forget();
+            walk.gap(calls);
+        }
+        if part.is_truncated {
+            walk.overflow(calls);
         }
     }
+    let mut losses = Losses::default();
     walks.into_values().for_each(|walk| losses.add(walk.finish()));
-    traced.is_complete = damaged == 0 && losses.is_nothing();
-    traced.shortcomings.extend(describe(&losses, damaged, &tasks.modules));
+    let sum = |of: fn(&Reading) -> u64| readings.values().map(|(reading, _)| of(reading)).sum::<u64>();
+    let unread = Unread { damaged: sum(|reading| reading.damaged), left_out: sum(|reading| reading.left_out) };
+    traced.is_complete = unread == Unread::default() && losses.is_nothing();
+    traced.shortcomings.extend(describe(&losses, &unread, &tasks.modules));
     traced.source =
         recording.events().get(event).filter(|_| streams > 0).map(|description| source_of(event, description));
     Ok(traced)
+}
+
+/// Bytes of traces that are no packets, or of which it is not known what they are.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Unread {
+    damaged: u64,
+    left_out: u64,
+}
+
+/// Adds bytes of the recording. Returns whether it ends before they do.
+fn read(recording: &Recording, at: u64, size: u64, bytes: &mut Vec<u8>) -> Result<bool, Error> {
+    match recording.aux_data(at, size) {
+        Ok(piece) => bytes.extend(piece),
+        Err(Error::Short { left, .. }) if left < size => {
+            bytes.extend(recording.aux_data(at, left)?);
+            return Ok(true);
+        }
+        Err(error) => return Err(error),
+    }
+    Ok(false)
 }
 
 fn source_of(event: usize, description: &EventDescription) -> SourceEvents {
@@ -142,19 +171,56 @@ fn source_of(event: usize, description: &EventDescription) -> SourceEvents {
 }
 
 /// What is missing.
-fn describe(losses: &Losses, damaged: u64, modules: &ModuleTable) -> Vec<String> {
+fn describe(losses: &Losses, unread: &Unread, modules: &ModuleTable) -> Vec<String> {
     let mut sentences = Vec::new();
-    if losses.overflows > 0 {
-        let gaps = if losses.overflows == 1 { "1 gap".to_owned() } else { format!("{} gaps", losses.overflows) };
-        sentences.push(format!(
-            "the processor trace has {gaps}: packets were lost, and what ran there is not counted; record with more room: -m ,4M"
-        ));
-    }
-    if damaged > 0 {
-        sentences.push(format!(
-            "bytes in {damaged} places of the processor trace are no packets: what follows them is not counted"
-        ));
-    }
+    let mut say = |number: u64, one: &str, many: &str, rest: &str| {
+        if number > 0 {
+            let what = if number == 1 { one } else { many };
+            sentences.push(format!("the processor trace has {number} {what}: {rest}"));
+        }
+    };
+    say(
+        losses.overflows,
+        "gap",
+        "gaps",
+        "packets were lost, and what ran there is not counted; record with more room: -m ,4M",
+    );
+    say(
+        losses.missing,
+        "place with bytes missing",
+        "places with bytes missing",
+        "the recording does not have them, or does not say whose they are",
+    );
+    say(
+        unread.damaged,
+        "place with bytes that are no packets",
+        "places with bytes that are no packets",
+        "what follows is not counted until a PSB",
+    );
+    say(
+        unread.left_out,
+        "byte after a loss",
+        "bytes after losses",
+        "they mean nothing before the next PSB, and are not counted",
+    );
+    say(
+        losses.kernel,
+        "part of the kernel's",
+        "parts of the kernel's",
+        "its code is not followed; record the program alone: -e intel_pt//u",
+    );
+    say(
+        losses.contradictions,
+        "place that does not fit the code",
+        "places that do not fit the code",
+        "are these the binaries that ran?",
+    );
+    say(
+        losses.cut,
+        "straight line that a signal or the like has ended",
+        "straight lines that a signal or the like has ended",
+        "they are not counted",
+    );
     let mut unknown: Vec<(&Unknown, &u64)> = losses.unknown.iter().collect();
     unknown.sort_by_key(|(_, times)| std::cmp::Reverse(**times));
     for (place, times) in unknown.into_iter().take(NAMED) {
@@ -162,14 +228,9 @@ fn describe(losses: &Losses, damaged: u64, modules: &ModuleTable) -> Vec<String>
             Unknown::Unmapped => "addresses that no mapping explains".to_owned(),
             Unknown::Unread(module) => format!("code of {} that cannot be read", modules.get(*module).path),
         };
+        let times = if *times == 1 { "once".to_owned() } else { format!("{times} times") };
         sentences.push(format!(
-            "the processor trace went {times} times to {place}: it is not counted there, and until the trace says again where it is"
-        ));
-    }
-    if losses.contradictions > 0 {
-        sentences.push(format!(
-            "the processor trace does not fit the code in {} places: are these the binaries that ran?",
-            losses.contradictions
+            "the processor trace went {times} to {place}: it is not counted there, and until the trace says again where it is"
         ));
     }
     sentences

@@ -3,7 +3,6 @@
 use std::convert::Infallible;
 use std::num::NonZero;
 
-use iptr_decoder::error::DecoderError;
 use iptr_decoder::utils::reconstruct_ip_and_update_last;
 use iptr_decoder::{DecodeOptions, DecoderContext, HandlePacket, IpReconstructionPattern, decode};
 use memchr::memmem;
@@ -36,31 +35,53 @@ pub(super) enum Packet {
     PlaceOfOther,
 }
 
-/// How the packets of some bytes ended.
+/// What the packets of an area that were read so far say of the next one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Readable {
-    /// Parts, from one PSB to the next, with bytes that are no packet: the rest of the part is left out.
+pub(super) struct Reading {
+    /// The address that packets shorten theirs by; `None`: nothing can be read before the next PSB.
+    last: Option<u64>,
+    /// Places with bytes that are no packet: what follows them, up to the next PSB, is left out.
     pub damaged: u64,
+    /// Bytes that were left out.
+    pub left_out: u64,
 }
 
-/// Calls `take` with each packet. What is before the first PSB means nothing.
-pub(super) fn for_each_packet(bytes: &[u8], take: &mut dyn FnMut(Packet)) -> Readable {
-    let mut readable = Readable::default();
-    let starts: Vec<usize> = memmem::find_iter(bytes, PSB).collect();
-    let ends = starts.iter().skip(1).copied().chain([bytes.len()]);
-    for (start, end) in starts.iter().zip(ends) {
-        let part = bytes.get(*start..end).unwrap_or_default();
-        let mut handler = Handler { last: 0, take };
-        match decode(part, DecodeOptions::default(), &mut handler) {
-            // The last packet of what was copied may be cut.
-            Ok(()) | Err(DecoderError::UnexpectedEOF) => {}
-            Err(_) => {
-                readable.damaged += 1;
+impl Reading {
+    /// What follows does not follow what was read.
+    pub fn forget(&mut self) {
+        self.last = None;
+    }
+
+    /// Calls `take` with each packet of the next bytes of the area.
+    pub fn packets(&mut self, bytes: &[u8], take: &mut dyn FnMut(Packet)) {
+        let mut start = 0;
+        // The kernel does not ask for a PSB each time that it lets the trace go on.
+        for place in memmem::find_iter(bytes, PSB).chain([bytes.len()]) {
+            let part = bytes.get(start..place).unwrap_or_default();
+            start = place;
+            if part.is_empty() {
+                continue;
+            }
+            let is_synchronized = part.starts_with(PSB);
+            let Some(last) = (if is_synchronized { Some(0) } else { self.last }) else {
+                self.left_out += part.len() as u64;
                 take(Packet::Damage);
+                continue;
+            };
+            let mut options = DecodeOptions::default();
+            options.sync(is_synchronized);
+            let mut handler = Handler { last, take };
+            match decode(part, options, &mut handler) {
+                Ok(()) => self.last = Some(handler.last),
+                // Nothing is said of where the bytes are that are no packet.
+                Err(_) => {
+                    self.last = None;
+                    self.damaged += 1;
+                    take(Packet::Damage);
+                }
             }
         }
     }
-    readable
 }
 
 struct Handler<'a> {
@@ -91,7 +112,6 @@ impl HandlePacket for Handler<'_> {
     type Error = Infallible;
 
     fn at_decode_begin(&mut self) -> Done {
-        self.last = 0;
         Ok(())
     }
 

@@ -12,21 +12,26 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::code::{Files, ProcessCode, Run, Unknown, Way};
 use super::packets::Packet;
+use crate::recording::KERNEL_HALF;
 
 /// Calls whose returns may have a bit in place of an address (SDM: RET compression).
 const MOST_CALLS: usize = 64;
 /// Handlers of signals within each other.
 const MOST_INTERRUPTED: usize = 64;
 /// Direct branches in a row: a program that does nothing else has no packets.
-const MOST_DIRECT: usize = 1 << 16;
+const MOST_DIRECT: usize = 1 << 10;
 /// Bits of a whole short TNT packet, and of a whole long one: a TIP after it may be of a branch before some of its bits.
 const WHOLE: [u32; 2] = [6, 47];
 
 /// What was lost, and how often.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Losses {
-    /// There was no room for packets (OVF, or the area was full).
+    /// The hardware had no room for packets (OVF), or the kernel none for the area.
     pub overflows: u64,
+    /// Bytes of the trace that are not there, or that cannot be read.
+    pub missing: u64,
+    /// System calls and interrupts of which the trace has what the kernel did.
+    pub kernel: u64,
     /// Places where the code is not known.
     pub unknown: BTreeMap<Unknown, u64>,
     /// The packets do not fit the code.
@@ -39,6 +44,8 @@ impl Losses {
     /// Adds what another thread lost.
     pub fn add(&mut self, other: Losses) {
         self.overflows += other.overflows;
+        self.missing += other.missing;
+        self.kernel += other.kernel;
         self.contradictions += other.contradictions;
         self.cut += other.cut;
         for (unknown, times) in other.unknown {
@@ -48,7 +55,7 @@ impl Losses {
 
     /// Whether nothing was lost. The end of a thread is not a loss.
     pub fn is_nothing(&self) -> bool {
-        self.overflows == 0 && self.contradictions == 0 && self.cut == 0 && self.unknown.is_empty()
+        *self == Losses::default()
     }
 }
 
@@ -69,15 +76,20 @@ pub(super) struct Walk {
     position: Position,
     /// Where the stream began that it is in.
     start: Option<u64>,
-    calls: Vec<u64>,
     bits: VecDeque<bool>,
     /// Where streams began that something else interrupted, such as the handler of a signal, by where it did.
     interrupted: Vec<(u64, u64)>,
     /// The last FUP, until it is known what it is for.
     place: Option<u64>,
     is_place_of_other: bool,
+    /// Packets were lost just now: the next place is where the program goes on.
+    is_after_loss: bool,
     in_sync: bool,
+    /// What the packets say is of the kernel.
+    in_kernel: bool,
     bits_in_last: u32,
+    /// Streams of the present step.
+    streams: Vec<[u64; 3]>,
     losses: Losses,
 }
 
@@ -86,16 +98,30 @@ impl Default for Walk {
         Self {
             position: Position::Lost,
             start: None,
-            calls: Vec::new(),
             bits: VecDeque::new(),
             interrupted: Vec::new(),
             place: None,
             is_place_of_other: false,
+            is_after_loss: false,
             in_sync: false,
+            in_kernel: false,
             bits_in_last: 0,
+            streams: Vec::new(),
             losses: Losses::default(),
         }
     }
+}
+
+fn call(calls: &mut Vec<u64>, returns_to: u64) {
+    if calls.len() == MOST_CALLS {
+        calls.remove(0);
+    }
+    calls.push(returns_to);
+}
+
+/// Whether an address is the kernel's.
+fn is_kernel(address: u64) -> bool {
+    address >= KERNEL_HALF
 }
 
 /// Why a step cannot be made.
@@ -108,32 +134,39 @@ type Step = Result<(), Stop>;
 
 /// The code, and who is told each stream: where it starts, its branch, and where that goes.
 pub(super) struct Around<'a, 'f> {
+    /// Where the calls return to that the hardware knows, of all threads of its area: some returns have a bit in place of an address.
+    pub calls: &'a mut Vec<u64>,
     pub code: &'a mut ProcessCode,
     pub files: &'a mut Files<'f>,
     pub stream: &'a mut dyn FnMut(u64, u64, u64),
 }
 
 impl Walk {
-    /// Takes in the next packet.
+    /// Takes in the next packet. What cannot be is not counted.
     pub fn take(&mut self, packet: Packet, around: &mut Around<'_, '_>) {
-        let step = self.step(packet, around);
-        match step {
-            Ok(()) => {}
-            Err(Stop::Unknown(unknown)) => {
-                *self.losses.unknown.entry(unknown).or_default() += 1;
-                self.lose();
-            }
-            Err(Stop::Contradiction) => {
-                self.losses.contradictions += 1;
-                self.lose();
-            }
+        let done = self.step(packet, around);
+        if let Err(Stop::Contradiction) = done {
+            self.losses.contradictions += 1;
+            self.lose(around.calls);
+            return;
+        }
+        self.streams.drain(..).for_each(|[start, from, to]| (around.stream)(start, from, to));
+        if let Err(Stop::Unknown(unknown)) = done {
+            *self.losses.unknown.entry(unknown).or_default() += 1;
+            self.lose(around.calls);
         }
     }
 
-    /// The next packets are of a later time; what was between is not known to be nothing.
-    pub fn gap(&mut self) {
+    /// Packets that come next are missing.
+    pub fn overflow(&mut self, calls: &mut Vec<u64>) {
         self.losses.overflows += 1;
-        self.lose();
+        self.lose(calls);
+    }
+
+    /// Bytes before the next packets are missing.
+    pub fn gap(&mut self, calls: &mut Vec<u64>) {
+        self.losses.missing += 1;
+        self.lose(calls);
     }
 
     /// The trace of the thread has ended.
@@ -141,50 +174,87 @@ impl Walk {
         self.losses
     }
 
+    /// Other code is mapped: what began in the code before does not go on.
+    pub fn has_other_code(&mut self) {
+        self.losses.cut += self.interrupted.drain(..).count() as u64;
+    }
+
     fn step(&mut self, packet: Packet, around: &mut Around<'_, '_>) -> Step {
         let place = self.place.take();
+        let is_after_loss = std::mem::take(&mut self.is_after_loss);
         match packet {
             Packet::Sync => {
-                (self.in_sync, self.is_place_of_other) = (true, false);
+                (self.in_sync, self.is_place_of_other, self.is_after_loss) = (true, false, is_after_loss);
                 // The hardware forgets them, too.
-                self.calls.clear();
+                around.calls.clear();
             }
             Packet::SyncEnd => self.in_sync = false,
-            Packet::Place(Some(at)) if self.in_sync => return self.is_at(at, around),
+            Packet::PlaceOfOther => self.is_place_of_other = !self.in_sync,
+            Packet::Place(Some(at)) if is_kernel(at) => self.enter_kernel(),
+            Packet::Place(Some(at)) if self.in_sync => {
+                self.in_kernel = false;
+                return self.is_at(at, around);
+            }
             Packet::Place(_) if std::mem::take(&mut self.is_place_of_other) => {}
             Packet::Place(at) => {
-                // After a loss it is where the program goes on; or where something interrupts it at once.
-                if let (Position::Lost, Some(at)) = (self.position, at) {
+                // Or something interrupts it right there.
+                if let (true, Some(at)) = (is_after_loss, at) {
                     self.begin(at);
                 }
                 self.place = at;
             }
-            Packet::PlaceOfOther => self.is_place_of_other = true,
             Packet::Overflow => {
-                self.losses.overflows += 1;
-                self.lose();
+                self.overflow(around.calls);
+                self.is_after_loss = true;
             }
-            Packet::Damage => self.lose(),
+            Packet::Damage => self.lose(around.calls),
             Packet::Branches { taken, count } => {
                 self.bits_in_last = count;
-                if self.position != Position::Lost {
+                if self.position != Position::Lost && !self.in_kernel {
                     self.bits.extend((0..count).rev().map(|bit| taken >> bit & 1 != 0));
                     return self.take_bits(around);
                 }
             }
-            Packet::On(Some(at)) => self.turn_on(at),
-            Packet::On(None) => self.lose(),
+            Packet::On(Some(at)) if is_kernel(at) => self.enter_kernel(),
+            Packet::On(Some(at)) => {
+                self.in_kernel = false;
+                self.turn_on(at);
+            }
+            Packet::On(None) => self.gap(around.calls),
+            Packet::Off(_) if self.in_kernel => {}
             Packet::Off(_) => return self.turn_off(place, around),
+            Packet::Target(Some(to)) if self.in_kernel => {
+                if !is_kernel(to) {
+                    self.in_kernel = false;
+                    self.turn_on(to);
+                }
+            }
+            Packet::Target(Some(to)) if is_kernel(to) => {
+                let done = self.turn_off(place, around);
+                self.enter_kernel();
+                return done;
+            }
             Packet::Target(to) => return self.go(place, to, around),
         }
         Ok(())
     }
 
-    fn lose(&mut self) {
-        self.cut();
-        (self.position, self.place) = (Position::Lost, None);
-        self.calls.clear();
+    /// What follows is of the kernel, whose code is not followed.
+    fn enter_kernel(&mut self) {
+        self.losses.kernel += u64::from(!self.in_kernel);
+        self.in_kernel = true;
+        if let Position::At(_) = self.position {
+            self.cut();
+            self.position = Position::Off(None);
+        }
+    }
+
+    fn lose(&mut self, calls: &mut Vec<u64>) {
+        (self.position, self.place, self.start) = (Position::Lost, None, None);
+        calls.clear();
         self.bits.clear();
+        self.streams.clear();
+        self.in_kernel = false;
     }
 
     /// What was executed since the last branch counts for nothing.
@@ -217,29 +287,22 @@ impl Walk {
     }
 
     /// A branch was taken.
-    fn branch(&mut self, run: &Run, to: u64, around: &mut Around<'_, '_>) {
+    fn branch(&mut self, run: &Run, to: u64) {
         if let Some(start) = self.start {
-            (around.stream)(start, run.branch, to);
+            self.streams.push([start, run.branch, to]);
         }
         (self.start, self.position) = (Some(to), Position::At(to));
     }
 
-    fn call(&mut self, returns_to: u64) {
-        if self.calls.len() == MOST_CALLS {
-            self.calls.remove(0);
-        }
-        self.calls.push(returns_to);
-    }
-
     /// Takes a branch that has no packet. Returns whether this was one.
-    fn take_direct(&mut self, run: &Run, around: &mut Around<'_, '_>) -> bool {
+    fn take_direct(&mut self, run: &Run, calls: &mut Vec<u64>) -> bool {
         match run.way {
-            Way::Jump { target } => self.branch(run, target, around),
+            Way::Jump { target } => self.branch(run, target),
             Way::Call { target, returns } => {
                 if returns {
-                    self.call(run.after);
+                    call(calls, run.after);
                 }
-                self.branch(run, target, around);
+                self.branch(run, target);
             }
             _ => return false,
         }
@@ -251,7 +314,7 @@ impl Walk {
         let mut direct = 0;
         while let Some(&taken) = self.bits.front() {
             let run = self.run(around)?;
-            if self.take_direct(&run, around) {
+            if self.take_direct(&run, around.calls) {
                 direct += 1;
                 if direct > MOST_DIRECT {
                     return Err(Stop::Contradiction);
@@ -263,15 +326,15 @@ impl Walk {
                 Way::Conditional { target } => {
                     self.bits.pop_front();
                     if taken {
-                        self.branch(&run, target, around);
+                        self.branch(&run, target);
                     } else {
                         self.position = Position::At(run.after);
                     }
                 }
-                Way::Return if taken && !self.calls.is_empty() => {
+                Way::Return if taken && !around.calls.is_empty() => {
                     self.bits.pop_front();
-                    let to = self.calls.pop().unwrap_or_default();
-                    self.branch(&run, to, around);
+                    let to = around.calls.pop().unwrap_or_default();
+                    self.branch(&run, to);
                 }
                 _ => return Ok(()),
             }
@@ -286,7 +349,7 @@ impl Walk {
             if matches!(run.way, Way::Conditional { .. }) {
                 return Err(Stop::Contradiction);
             }
-            if !self.take_direct(&run, around) {
+            if !self.take_direct(&run, around.calls) {
                 return Ok(run);
             }
         }
@@ -308,7 +371,7 @@ impl Walk {
                 self.position = Position::At(to);
                 return Ok(());
             }
-            if !self.take_direct(&run, around) {
+            if !self.take_direct(&run, around.calls) {
                 return Err(Stop::Contradiction);
             }
         }
@@ -318,12 +381,12 @@ impl Walk {
     /// TIP: `place` is where the program was, if no branch of its own went there.
     fn go(&mut self, place: Option<u64>, to: Option<u64>, around: &mut Around<'_, '_>) -> Step {
         let Some(to) = to else {
-            self.lose();
+            self.gap(around.calls);
             return Ok(());
         };
         if self.position == Position::Lost {
-            // It may be of a branch before bits that have come already.
-            if !WHOLE.contains(&self.bits_in_last) {
+            // It may be of a branch before bits that have come already; not where something interrupts the program.
+            if place.is_some() || !WHOLE.contains(&self.bits_in_last) {
                 self.begin(to);
             }
             return Ok(());
@@ -335,19 +398,27 @@ impl Walk {
         }
         let run = self.next_with_address(around)?;
         match run.way {
-            Way::IndirectCall => self.call(run.after),
-            Way::Return => drop(self.calls.pop()),
+            Way::IndirectCall => call(around.calls, run.after),
+            Way::Return => drop(around.calls.pop()),
             _ => {}
         }
-        self.branch(&run, to, around);
+        self.branch(&run, to);
         self.take_bits(around)
     }
 
-    /// TIP.PGE
+    /// TIP.PGE: the kernel lets the program go on, where it was or elsewhere.
     fn turn_on(&mut self, at: u64) {
         let Position::Off(place) = self.position else { return self.begin(at) };
-        if place == Some(at) {
+        if place == Some(at) && self.start.is_some() {
             self.position = Position::At(at);
+            return;
+        }
+        // The handler of a signal has ended, and so have those that began after it. What led to its last system call is cut.
+        if let Some(index) = self.interrupted.iter().rposition(|(place, _)| *place == at) {
+            let start = self.interrupted.get(index).map(|(_, start)| *start);
+            self.interrupted.truncate(index);
+            self.begin(at);
+            self.start = start;
             return;
         }
         if let (Some(place), Some(start)) = (place, self.start.take()) {
@@ -358,14 +429,13 @@ impl Walk {
             self.interrupted.push((place, start));
         }
         self.begin(at);
-        if let Some(index) = self.interrupted.iter().rposition(|(place, _)| *place == at) {
-            self.start = Some(self.interrupted.remove(index).1);
-        }
     }
 
     /// TIP.PGD
     fn turn_off(&mut self, place: Option<u64>, around: &mut Around<'_, '_>) -> Step {
         if self.position == Position::Lost {
+            // It goes on there, when it does.
+            self.position = place.map_or(Position::Lost, |place| Position::Off(Some(place)));
             return Ok(());
         }
         let goes_on = match place {

@@ -110,7 +110,9 @@ impl Sources {
         let is_for_branches = |event: &Candidate<'_>| {
             event.kind.is_burst || event.kind.counts == EventKind::TakenBranches && lbr.is_some()
         };
-        let ebs = best(all().filter(has_ip).filter(|event| !is_for_branches(event)), ebs_rank);
+        let has_trace = lbr.as_ref().is_some_and(|lbr| lbr.is_trace);
+        // A trace has all that ran: samples could only blur it.
+        let ebs = best(all().filter(has_ip).filter(|event| !has_trace && !is_for_branches(event)), ebs_rank);
 
         let used = [&ebs, &lbr].into_iter().flatten().flat_map(|source| &source.events);
         for event in used.filter_map(|&index| events.get(index)) {

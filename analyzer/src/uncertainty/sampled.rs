@@ -40,7 +40,7 @@ impl Sampled {
 }
 
 /// What counts are, as far as their uncertainty goes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CountKind {
     /// Estimates from a recording, with replicates.
     #[default]
@@ -66,7 +66,8 @@ impl CountKind {
 /// How the replicates of an analysis are made: what their differences mean.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Design {
-    /// What the counts are.
+    /// What the counts are. What is kept is of samples.
+    #[serde(skip)]
     pub kind: CountKind,
     /// The slices that have any bursts, or samples.
     pub slices: SliceSet,
