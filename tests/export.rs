@@ -316,37 +316,7 @@ fn bolt_finds_nothing_wrong_with_a_traced_program() {
     assert!(ours <= usual.max(0.1), "{ours} % by hbbp, {usual} % by perf2bolt");
 }
 
-const THROWS: &str = r#"
-#include <cstdio>
-#include <cstdlib>
-#include <map>
-#include <stdexcept>
-#include <string>
-
-static int parse(const std::string &word, int number) {
-    if (number * 7919 % 10 < 3) throw std::runtime_error(word);
-    return word.size() + number;
-}
-
-__attribute__((noinline)) static int guarded(std::map<int, int> &seen, int number) {
-    try {
-        std::string word(number % 40, 'x');
-        int value = parse(word, number);
-        seen[value % 5000]++;
-        return value;
-    } catch (const std::exception &error) {
-        seen[-1]++;
-        return error.what()[0];
-    }
-}
-
-int main(int, char **arguments) {
-    std::map<int, int> seen;
-    long sum = 0;
-    for (int number = 0; number < atoi(arguments[1]); number++) sum += guarded(seen, number);
-    std::printf("%ld %zu\n", sum, seen.size());
-}
-"#;
+const THROWS: &str = include_str!("support/throws.cpp");
 
 /// What catches an exception is in a part of its own, which jumps back behind a call: not all that goes there came back from the call.
 #[test]

@@ -61,8 +61,7 @@ fn counts_are_those_of_the_path_whatever_the_packets_are_like() {
                     thread.begin();
                     thread.walk(3000);
                     thread.stop();
-                    let mut recording = PtRecording::new(&traced);
-                    recording.thread(7, thread.packets.bytes.clone(), 2);
+                    let recording = PtRecording::of(&thread, 2);
                     let file = write(folder.path(), recording);
                     let document = json(&["blocks", "-i", &file, "--format", "json"]);
                     check(&document, &thread.executed);
@@ -125,8 +124,7 @@ fn signals_cost_the_last_line_of_their_handlers_alone() {
     }
     thread.walk(100);
     thread.stop();
-    let mut recording = PtRecording::new(&traced);
-    recording.thread(7, thread.packets.bytes.clone(), 1);
+    let recording = PtRecording::of(&thread, 1);
     let document = json(&["blocks", "-i", &write(folder.path(), recording), "--format", "json"]);
     let said = document["head"].to_string();
     assert!(said.contains("200 straight lines that a signal or the like has ended"), "{said}");
@@ -150,8 +148,7 @@ fn circles_of_direct_jumps_count_for_nothing() {
         thread.packets.interrupted(0x40_1000);
         thread.packets.on(0x40_1000);
     }
-    let mut recording = PtRecording::new(&traced);
-    recording.thread(7, thread.packets.bytes.clone(), 1);
+    let recording = PtRecording::of(&thread, 1);
     let output =
         support::hbbp().args(["blocks", "--format", "json", "-i", &write(folder.path(), recording)]).output().unwrap();
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -167,10 +164,8 @@ fn what_is_lost_is_said_and_the_rest_is_counted() {
         let mut thread = Thread::new(&traced, PLAIN, 3);
         thread.begin();
         thread.walk(3000);
-        let mut bytes = thread.packets.bytes.clone();
-        change(&mut bytes);
-        let mut recording = PtRecording::new(&traced);
-        recording.thread(7, bytes, 1);
+        change(&mut thread.packets.bytes);
+        let recording = PtRecording::of(&thread, 1);
         let document = json(&["blocks", "-i", &write(folder.path(), recording), "--format", "json"]);
         let all: f64 =
             document["blocks"].as_array().unwrap().iter().map(|block| block["count"].as_f64().unwrap()).sum();
@@ -195,8 +190,7 @@ fn what_is_lost_is_said_and_the_rest_is_counted() {
         thread.walk(20);
     }
     thread.stop();
-    let mut recording = PtRecording::new(&traced);
-    recording.thread(7, thread.packets.bytes.clone(), 1);
+    let recording = PtRecording::of(&thread, 1);
     let document = json(&["blocks", "-i", &write(folder.path(), recording), "--format", "json"]);
     for block in document["blocks"].as_array().unwrap() {
         let executed = thread.executed[&block["start"].as_u64().unwrap()] as f64;
@@ -225,8 +219,7 @@ fn recordings_that_are_cut_are_read_as_far_as_they_go() {
     let mut thread = Thread::new(&traced, PLAIN, 3);
     thread.begin();
     thread.walk(500);
-    let mut recording = PtRecording::new(&traced);
-    recording.thread(7, thread.packets.bytes.clone(), 3);
+    let recording = PtRecording::of(&thread, 3);
     let whole = recording.finish();
     let file = folder.path().join("cut.data");
     for cut in 0..40 {
@@ -250,8 +243,7 @@ fn places_of_interrupts_are_not_executed() {
         thread.packets.interrupted(0x40_1000);
         thread.packets.on(0x50_0000);
     }
-    let mut recording = PtRecording::new(&traced);
-    recording.thread(7, thread.packets.bytes.clone(), 1);
+    let recording = PtRecording::of(&thread, 1);
     let output = support::hbbp().args(["mix", "-i", &write(folder.path(), recording)]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
     assert!(
@@ -270,8 +262,7 @@ fn the_kernels_part_is_left_out() {
     thread.begin();
     thread.walk(3000);
     thread.stop();
-    let mut recording = PtRecording::new(&traced);
-    recording.thread(7, thread.packets.bytes.clone(), 1);
+    let recording = PtRecording::of(&thread, 1);
     let document = json(&["blocks", "-i", &write(folder.path(), recording), "--format", "json"]);
     check(&document, &thread.executed);
     assert!(
@@ -289,8 +280,7 @@ fn without_the_code_it_says_what_is_missing() {
     let mut thread = Thread::new(&traced, PLAIN, 3);
     thread.begin();
     thread.walk(300);
-    let mut recording = PtRecording::new(&traced);
-    recording.thread(7, thread.packets.bytes.clone(), 1);
+    let recording = PtRecording::of(&thread, 1);
     let file = write(folder.path(), recording);
     std::fs::remove_file(&traced.binary).unwrap();
     let output = support::hbbp().args(["mix", "-i", &file]).output().unwrap();

@@ -275,9 +275,8 @@ fn of_one_binary(
     input: &Input<'_>,
     write: fn(&Profiled<'_>, &mut dyn Write) -> io::Result<Vec<String>>,
 ) -> anyhow::Result<()> {
-    let (flow, notes) = flow(args, input)?;
-    let profiled = Profiled::choose(&flow, &args.input.analysis.search())?;
-    notes.iter().chain(&profiled.describe()).for_each(output::say);
+    let flow = flow(args, input)?;
+    let profiled = chosen(args, &flow)?;
     if matches!(args.format, Format::Bolt | Format::BoltPreagg) {
         check_class(&profiled)?;
     }
@@ -303,6 +302,13 @@ fn check_class(profiled: &Profiled<'_>) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// The module that a profile is of. What is not in it is said.
+fn chosen<'a>(args: &Args, (flow, notes): &'a (AnalysedFlow, Vec<String>)) -> anyhow::Result<Profiled<'a>> {
+    let profiled = Profiled::choose(flow, &args.input.analysis.search())?;
+    notes.iter().chain(&profiled.describe()).for_each(output::say);
+    Ok(profiled)
+}
+
 /// Ends the command where there are no branches to make a profile of.
 fn check_branches(profiled: &Profiled<'_>) -> anyhow::Result<()> {
     if profiled.module.ranges.is_empty() {
@@ -317,9 +323,8 @@ fn check_branches(profiled: &Profiled<'_>) -> anyhow::Result<()> {
 
 /// Made by `llvm-bolt`, from what the format `bolt` is.
 fn of_bolt_yaml(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
-    let (flow, notes) = flow(args, input)?;
-    let profiled = Profiled::choose(&flow, &args.input.analysis.search())?;
-    notes.iter().chain(&profiled.describe()).for_each(output::say);
+    let flow = flow(args, input)?;
+    let profiled = chosen(args, &flow)?;
     check_class(&profiled)?;
     check_branches(&profiled)?;
     bolt_yaml::write(&profiled, args.output.as_deref())
@@ -327,9 +332,8 @@ fn of_bolt_yaml(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
 
 /// The order of blocks and functions; made before the files are.
 fn of_layout(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
-    let (flow, notes) = flow(args, input)?;
-    let profiled = Profiled::choose(&flow, &args.input.analysis.search())?;
-    notes.iter().chain(&profiled.describe()).for_each(output::say);
+    let flow = flow(args, input)?;
+    let profiled = chosen(args, &flow)?;
     check_branches(&profiled)?;
     propeller::write(&profiled, args.output.as_deref(), args.ld_profile.as_deref())
 }
@@ -341,9 +345,8 @@ fn of_source(
     names: Names,
     write: impl Fn(&SampleProfile, &mut dyn Write) -> io::Result<()>,
 ) -> anyhow::Result<()> {
-    let (flow, notes) = flow(args, input)?;
-    let profiled = Profiled::choose(&flow, &args.input.analysis.search())?;
-    notes.iter().chain(&profiled.describe()).for_each(output::say);
+    let flow = flow(args, input)?;
+    let profiled = chosen(args, &flow)?;
     let sampled = sample_profile(&profiled, names, args.input.analysis.threads())?;
     write_to(args.output.as_deref(), |out| Ok(write(&sampled, out)?))
 }

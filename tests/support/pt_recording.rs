@@ -325,10 +325,12 @@ impl PtRecording {
     }
 
     /// All that a thread did, copied in so many parts.
-    pub fn thread(&mut self, tid: u32, bytes: Vec<u8>, parts: usize) {
-        let size = bytes.len().div_ceil(parts).max(1);
-        self.aux(tid, 0, bytes.len() as u64);
-        bytes.chunks(size).for_each(|part| self.copy(0, part.to_vec()));
+    pub fn of(thread: &Thread<'_>, parts: usize) -> Self {
+        let mut recording = Self::new(thread.traced);
+        let bytes = &thread.packets.bytes;
+        recording.aux(7, 0, bytes.len() as u64);
+        bytes.chunks(bytes.len().div_ceil(parts).max(1)).for_each(|part| recording.copy(0, part.to_vec()));
+        recording
     }
 
     /// What a thread did on a CPU, until another one got it.

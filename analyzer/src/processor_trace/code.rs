@@ -97,8 +97,7 @@ fn find(space: &AddressSpace, start: u64, files: &mut Files<'_>) -> Result<Run, 
         let mapping = space.find(Avma(at)).ok_or(Unknown::Unmapped)?;
         let unread = Unknown::Unread(mapping.module);
         let binary = files.open(mapping.module).ok_or(unread)?;
-        let offset = at.wrapping_sub(mapping.start.0).wrapping_add(mapping.pgoff);
-        let svma = binary.image.svma_of_file_offset(offset).ok_or(unread)?;
+        let svma = binary.image.svma_of_file_offset(mapping.file_offset(Avma(at))).ok_or(unread)?;
         let mut decoder = binary.image.decoder(svma, WINDOW);
         let mut instruction = Instruction::default();
         let before = at;
@@ -129,17 +128,16 @@ fn way_of(instruction: &Instruction, moved: u64, after: u64) -> Option<Way> {
         }
         _ => None,
     };
+    if is_far(instruction) {
+        return Some(Way::Far);
+    }
     Some(match instruction.flow_control() {
         FlowControl::Next | FlowControl::XbeginXabortXend => return None,
         FlowControl::ConditionalBranch => Way::Conditional { target: target()? },
         FlowControl::UnconditionalBranch => target().map_or(Way::Far, |target| Way::Jump { target }),
-        FlowControl::Call if is_far(instruction) => Way::Far,
         FlowControl::Call => target().map_or(Way::Far, |target| Way::Call { target, returns: target != after }),
-        FlowControl::IndirectBranch if is_far(instruction) => Way::Far,
         FlowControl::IndirectBranch => Way::IndirectJump,
-        FlowControl::IndirectCall if is_far(instruction) => Way::Far,
         FlowControl::IndirectCall => Way::IndirectCall,
-        FlowControl::Return if is_far(instruction) => Way::Far,
         FlowControl::Return => Way::Return,
         FlowControl::Interrupt | FlowControl::Exception => Way::Far,
     })

@@ -159,7 +159,7 @@ fn parts_of(area: Area, mut copied: Vec<Copied>, mut filled: Vec<Filled>) -> Vec
             let copy_end = copy.offset.saturating_add(copy.size);
             let (from, to) = (copy.offset.max(at), copy_end.min(end));
             if from < to {
-                pieces.push((copy.at.saturating_add(from - copy.offset), to - from, from));
+                pieces.push((copy.at.saturating_add(from - copy.offset), to - from));
                 at = to;
             }
             if copy_end > end {
@@ -167,7 +167,7 @@ fn parts_of(area: Area, mut copied: Vec<Copied>, mut filled: Vec<Filled>) -> Vec
             }
             copies.next();
         }
-        let there: u64 = pieces.iter().map(|(_, size, _)| size).sum();
+        let there: u64 = pieces.iter().map(|(_, size)| size).sum();
         let has_gap = start > done || there < end.saturating_sub(start) || filled.offset < done;
         done = done.max(end);
         parts.push(Part {
@@ -175,7 +175,7 @@ fn parts_of(area: Area, mut copied: Vec<Copied>, mut filled: Vec<Filled>) -> Vec
             pid: filled.pid,
             tid: filled.tid,
             time: filled.time,
-            pieces: pieces.into_iter().map(|(at, size, _)| (at, size)).collect(),
+            pieces,
             has_gap,
             is_truncated: filled.is_truncated,
         });
