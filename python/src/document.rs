@@ -75,8 +75,8 @@ impl Report {
     #[getter]
     fn tables(&self) -> Vec<String> {
         let mut tables = Vec::new();
-        for_each_field("", &self.document, &mut |name, value| {
-            tables.extend(rows(value).filter(|rows| !rows.is_empty()).map(|_| name.to_owned()));
+        for_each_field("", &self.document, Some(HEAD), &mut |name, value| {
+            tables.extend(rows(value).filter(|rows| !rows.is_empty()).map(|_| name));
         });
         tables
     }
@@ -118,13 +118,19 @@ fn rows(value: &Value) -> Option<Vec<&Map<String, Value>>> {
     objects(value.as_array()?)
 }
 
-/// Hands over the fields of a document, and those of the objects in it, with a dot in their names.
-fn for_each_field(before: &str, object: &Map<String, Value>, take: &mut impl FnMut(&str, &Value)) {
+/// Hands over the fields of an object, and in place of objects in it theirs, with a dot in their names; not in place of those that are `whole`.
+fn for_each_field<'a>(
+    before: &str,
+    object: &'a Map<String, Value>,
+    whole: Option<&str>,
+    take: &mut impl FnMut(String, &'a Value),
+) {
     for (name, value) in object {
+        let is_whole = whole == Some(name.as_str());
         let name = if before.is_empty() { name.clone() } else { format!("{before}.{name}") };
         match value {
-            Value::Object(object) if name != HEAD => for_each_field(&name, object, take),
-            value => take(&name, value),
+            Value::Object(object) if !is_whole => for_each_field(&name, object, whole, take),
+            value => take(name, value),
         }
     }
 }
@@ -154,7 +160,7 @@ impl<'a> Cells<'a> {
         let mut places = HashMap::new();
         for (at, row) in rows.iter().enumerate() {
             let mut fields = Vec::new();
-            flatten("", row, &mut fields);
+            for_each_field("", row, None, &mut |name, value| fields.push((name, value)));
             for (name, value) in fields {
                 let place = match places.get(&name) {
                     Some(place) => *place,
@@ -197,17 +203,6 @@ impl<'a> Cells<'a> {
             }
         }
         columns
-    }
-}
-
-/// The fields of an object, those of objects in it with a dot.
-fn flatten<'a>(before: &str, object: &'a Map<String, Value>, fields: &mut Vec<(String, &'a Value)>) {
-    for (name, value) in object {
-        let name = if before.is_empty() { name.clone() } else { format!("{before}.{name}") };
-        match value {
-            Value::Object(object) => flatten(&name, object, fields),
-            value => fields.push((name, value)),
-        }
     }
 }
 
