@@ -90,9 +90,9 @@ fn signals_of_a_program_that_is_attached_to() {
     }
 }
 
-/// What a clock has sent to a thread that blocks it must not come to the program when the agent is out.
+/// What a clock has sent to a thread that blocks it must not come to the program when nobody traces the thread any more.
 #[test]
-fn signals_that_wait_when_the_agent_leaves() {
+fn signals_that_are_blocked_when_the_recording_ends() {
     if let Some(trial) = Trial::of("urgent_late") {
         attach_again_and_again(&trial.with(&[LONG_MS]), &Attached { times: 6, seconds: "0.25" });
     }

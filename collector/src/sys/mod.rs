@@ -43,7 +43,7 @@ pub(crate) use program_class::{is_32_bit_process, is_32_bit_program, is_of_i386}
 pub(crate) use ptrace::single_step;
 pub(crate) use ptrace::{
     Report, detach, event_message, interrupt, listen, next_report, register, resume, seize, set_options, set_register,
-    signal_info, signal_mask,
+    set_signal_mask, signal_info, signal_mask, waiting_signal,
 };
 pub(crate) use registers::{RegisterArea, ThreadRegisters, USER_CS_64};
 pub(crate) use remote::{HeldThread, share_memory};

@@ -80,11 +80,10 @@ pub(crate) fn event_message(thread: i32) -> Result<u64, Errno> {
 
 /// What is known of the signal that stopped a thread (`PTRACE_GETSIGINFO`).
 pub(crate) fn signal_info(thread: i32) -> Result<SignalInfo, Errno> {
-    // `siginfo_t`: si_signo, si_errno, si_code, padding, then for POLL_*: si_band (8 bytes), si_fd.
     let mut info = [0_i32; 32];
     // SAFETY: a siginfo_t is 128 bytes, which is what the kernel writes.
     let result = unsafe { libc::ptrace(libc::PTRACE_GETSIGINFO, thread, 0_usize, info.as_mut_ptr()) };
-    if result < 0 { Err(Errno::last()) } else { Ok(SignalInfo { code: info[2], fd: info[6] }) }
+    if result < 0 { Err(Errno::last()) } else { Ok(SignalInfo::of_words(&info)) }
 }
 
 /// `PTRACE_GETSIGMASK`: bit n - 1 for signal n.
@@ -94,6 +93,38 @@ pub(crate) fn signal_mask(thread: i32) -> Result<u64, Errno> {
     // SAFETY: the kernel writes as many bytes as the address argument says, 8.
     let result = unsafe { libc::ptrace(PTRACE_GETSIGMASK, thread, 8_usize, addr_of_mut!(mask)) };
     if result < 0 { Err(Errno::last()) } else { Ok(mask) }
+}
+
+/// `PTRACE_SETSIGMASK` of a stopped thread: bit n - 1 for signal n.
+pub(crate) fn set_signal_mask(thread: i32, mask: u64) -> Result<(), Errno> {
+    const PTRACE_SETSIGMASK: libc::c_uint = 0x420b;
+    // SAFETY: the kernel reads as many bytes as the address argument says, 8.
+    let result = unsafe { libc::ptrace(PTRACE_SETSIGMASK, thread, 8_usize, &raw const mask) };
+    if result < 0 { Err(Errno::last()) } else { Ok(()) }
+}
+
+/// What came with the first signal of this number that waits for a stopped thread, and not for any of its process
+/// (`PTRACE_PEEKSIGINFO`).
+pub(crate) fn waiting_signal(thread: i32, signal: i32) -> Option<SignalInfo> {
+    const PTRACE_PEEKSIGINFO: libc::c_uint = 0x4209;
+    // `struct ptrace_peeksiginfo_args` of linux/ptrace.h.
+    #[repr(C)]
+    struct Which {
+        offset: u64,
+        flags: u32,
+        number: i32,
+    }
+    let mut infos = [[0_i32; 32]; 32];
+    for offset in (0..).step_by(infos.len()) {
+        let which = Which { offset, flags: 0, number: infos.len() as i32 };
+        // SAFETY: the kernel writes at most as many siginfo_t, of 128 bytes each, as are asked for.
+        let got = unsafe { libc::ptrace(PTRACE_PEEKSIGINFO, thread, &raw const which, infos.as_mut_ptr()) };
+        let got = infos.get(..usize::try_from(got).ok().filter(|&got| got > 0)?)?;
+        if let Some(info) = got.iter().find(|info| info[0] == signal) {
+            return Some(SignalInfo::of_words(info));
+        }
+    }
+    None
 }
 
 /// The next report of a thread that the calling thread traces, if there is one. Signals that are not `own` are reported until the thread has

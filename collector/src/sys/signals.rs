@@ -86,6 +86,11 @@ pub(crate) struct SignalInfo {
 }
 
 impl SignalInfo {
+    /// Of the words of a `siginfo_t`: si_signo, si_errno, si_code, padding, then for `POLL_*`: si_band (8 bytes), si_fd.
+    pub(super) fn of_words(words: &[i32; 32]) -> Self {
+        Self { code: words[2], fd: words[6] }
+    }
+
     /// Whether it is one of those that descriptors of events send (fcntl(2), F_SETSIG).
     pub(crate) fn is_of_descriptor(self) -> bool {
         (POLL_IN..=POLL_HUP).contains(&self.code)

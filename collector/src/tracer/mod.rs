@@ -29,6 +29,7 @@ pub(crate) mod budget;
 pub(crate) mod burst;
 pub(crate) mod engine;
 pub(crate) mod kernel;
+mod let_through;
 pub(crate) mod made_code;
 mod notice;
 mod options;

@@ -12,10 +12,13 @@ pub(crate) enum Notice {
 /// Signals that nothing happens on by default, so that one that is left over does no harm.
 pub(crate) const SIGNALS: [i32; 2] = [libc::SIGWINCH, libc::SIGURG];
 
+/// The same as a mask: bit n - 1 for signal n.
+pub(crate) const SIGNAL_MASK: u64 = 1 << (libc::SIGWINCH - 1) | 1 << (libc::SIGURG - 1);
+
 /// Whether one of them waits for a thread that stands still, by the signals that are pending for it and those it blocks: it takes it when it
 /// goes on. If its clock has sent it, the thread must not be let go: a handler of the program's would get it.
 pub(crate) fn is_on_its_way((pending, blocked): (u64, u64)) -> bool {
-    SIGNALS.iter().any(|signal| pending & !blocked & 1 << (signal - 1) != 0)
+    pending & !blocked & SIGNAL_MASK != 0
 }
 
 /// Whether nothing at all comes through. Programs cannot block the signals that the C library has for itself; the library does, for a

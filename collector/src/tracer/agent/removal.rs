@@ -22,13 +22,14 @@ use agent::{REGION, RESTORE, Resident, Restoring, Waiting, code_to_unmap};
 use libc::user_regs_struct as Fields;
 
 use crate::sys::process::{exists, is_alive, mappings, signals_pending_and_blocked, sleeps_at};
-use crate::sys::{EventFd, HeldThread, Report, read_memory, write_memory};
+use crate::sys::{EventFd, HeldThread, Report, SignalInfo, read_memory, write_memory};
 use crate::tracer::agent::injection::{filters_system_calls, is_unfit};
 use crate::tracer::agent::vdso::{NO_ROOM, Room};
 use crate::tracer::agent::visits::leave_system_call;
 use crate::tracer::kernel::linux::LinuxKernel;
 use crate::tracer::kernel::{Kernel, Processes};
-use crate::tracer::notice::{Notice, SIGNALS, best_notice, is_on_its_way};
+use crate::tracer::let_through::LetThrough;
+use crate::tracer::notice::{Notice, SIGNAL_MASK, best_notice, is_on_its_way};
 use crate::tracer::settings::Clock;
 
 /// How long it may take in a process.
@@ -92,8 +93,8 @@ pub(crate) fn take_out(process: i32, resident: &Resident, kernel: &mut LinuxKern
     done.or_else(|why| if Resident::of(super::residents::reader(process)).is_none() { Ok(()) } else { Err(why) })
 }
 
-/// Lets go threads that were asked to stop by their clocks: the threads, and the descriptors of these.
-pub(crate) fn release_asked(asked: &HashMap<i32, i32>, kernel: &mut LinuxKernel) {
+/// Lets go threads that were asked to stop by events, which are off: the threads, and the descriptors of these.
+pub(crate) fn release_asked(asked: &HashMap<i32, i32>, let_through: &mut LetThrough, kernel: &mut LinuxKernel) {
     let since = kernel.now();
     let mut left: HashSet<i32> = asked.keys().copied().collect();
     for &thread in &left {
@@ -102,7 +103,8 @@ pub(crate) fn release_asked(asked: &HashMap<i32, i32>, kernel: &mut LinuxKernel)
     while !left.is_empty() && kernel.now() < since + LONGEST {
         match kernel.next_report() {
             Some((thread, report)) => {
-                if release(kernel, thread, report, asked.get(&thread).copied()) {
+                let_through.block_again(thread, kernel);
+                if release(kernel, thread, report, asked.get(&thread).map(|&event| (event, &mut *let_through))) {
                     left.remove(&thread);
                 }
             }
@@ -114,29 +116,40 @@ pub(crate) fn release_asked(asked: &HashMap<i32, i32>, kernel: &mut LinuxKernel)
     }
 }
 
-/// A thread that was to be stopped, by this clock perhaps, goes on. Returns whether it is not traced any more. One that is about to take the
-/// clock's signal is, until it stops for that; and one that is about to end, until that has been reported: a thread in execve(2) waits for
-/// it, and would keep others from being seized.
-fn release(kernel: &mut LinuxKernel, thread: i32, report: Report, clock: Option<i32>) -> bool {
-    let is_clocks = |signal| SIGNALS.contains(&signal) && clock.is_some_and(|clock| is_of_clock(kernel, thread, clock));
-    let (signal, is_taken) = match report {
+/// A thread that was to be stopped, by the event with this descriptor perhaps, goes on. Returns whether it is not traced any more. One that
+/// is about to take the event's signal is, until it stops for that, even if it blocks it; and one that is about to end, until that has been
+/// reported: a thread in execve(2) waits for it, and would keep others from being seized.
+fn release(kernel: &mut LinuxKernel, thread: i32, report: Report, event: Option<(i32, &mut LetThrough)>) -> bool {
+    let signal = match report {
         Report::Ended(_) => return true,
-        Report::Signal(signal) if is_clocks(signal) => (0, true),
-        Report::Signal(signal) => (signal, false),
-        Report::Event(..) => (0, false),
+        Report::Signal(signal) => signal,
+        Report::Event(..) => 0,
     };
-    // Whatever it has stopped for, it stops for that next.
-    if clock.is_some() && !is_taken && is_on_its_way(kernel.signals_pending_and_blocked(thread)) {
-        let _ = kernel.resume(thread, signal);
-        return false;
+    let is_taken = signal != 0 && event.as_ref().is_some_and(|(event, _)| is_of_event(kernel, thread, *event));
+    if let Some((event, let_through)) = event
+        && !is_taken
+    {
+        let (pending, blocked) = kernel.signals_pending_and_blocked(thread);
+        let waits = pending & SIGNAL_MASK != 0;
+        let is_next = is_on_its_way((pending, blocked));
+        if waits && !is_next && signal != 0 {
+            // Its handler is to have the mask that the program has chosen. It stops again before it executes that.
+            let _ = kernel.interrupt(thread);
+        }
+        let is_of_event = |info: SignalInfo| info.is_of_descriptor() && info.fd == event;
+        // Whatever it has stopped for, it stops for that next.
+        if is_next || waits && (signal != 0 || let_through.signals(thread, is_of_event, kernel)) {
+            let _ = kernel.resume(thread, signal);
+            return false;
+        }
     }
     leave_system_call(thread, kernel);
-    kernel.detach(thread, signal).is_ok()
+    kernel.detach(thread, if is_taken { 0 } else { signal }).is_ok()
 }
 
-/// Whether a thread has stopped for the signal of the clock with this descriptor.
-fn is_of_clock(kernel: &LinuxKernel, thread: i32, clock: i32) -> bool {
-    kernel.signal_info(thread).is_ok_and(|info| info.is_of_descriptor() && info.fd == clock)
+/// Whether a thread has stopped for the signal of the event with this descriptor.
+fn is_of_event(kernel: &LinuxKernel, thread: i32, event: i32) -> bool {
+    kernel.signal_info(thread).is_ok_and(|info| info.is_of_descriptor() && info.fd == event)
 }
 
 impl Removal<'_> {
@@ -414,7 +427,7 @@ impl Removal<'_> {
                     return Ok(false);
                 }
                 Some((_, Report::Signal(signal)))
-                    if !clock.as_ref().is_some_and(|clock| is_of_clock(self.kernel, thread, clock.number())) =>
+                    if !clock.as_ref().is_some_and(|clock| is_of_event(self.kernel, thread, clock.number())) =>
                 {
                     self.gets_signal(thread);
                     let _ = self.kernel.resume(thread, signal);

@@ -12,6 +12,7 @@ use crate::tracer::burst::BurstEvent;
 use crate::tracer::burst::path::Goal;
 use crate::tracer::burst::taker::{BurstTaker, Standing};
 use crate::tracer::kernel::{Kernel, ThreadEvent};
+use crate::tracer::let_through::LetThrough;
 use crate::tracer::notice::best_notice;
 use crate::tracer::settings::Settings;
 use crate::tracer::shared::{Shared, monotonic_time};
@@ -32,6 +33,7 @@ pub(crate) struct Executor<K: Kernel> {
     pub(crate) threads: ThreadTable<K::Event>,
     pub(crate) budget: Budget<K::Event>,
     taker: BurstTaker,
+    pub(crate) let_through: LetThrough,
     pub(crate) statistics: TracerStatistics,
     /// Threads are sampled. Those of a command are from its exec, which may come before the order to begin.
     pub(crate) recording: bool,
@@ -52,6 +54,7 @@ impl<K: Kernel> Executor<K> {
             threads: ThreadTable::new(settings.clock.attr(), settings.inherit),
             budget: Budget::new(settings, kernel.seed() ^ event.id, kernel.now()),
             taker: BurstTaker::new(settings.kind, settings.end),
+            let_through: LetThrough::default(),
             statistics: TracerStatistics::new(settings, stop_cost),
             recording: settings.command.is_some(),
             kernel,
@@ -70,6 +73,9 @@ impl<K: Kernel> Executor<K> {
 
     /// Asks the thread's state what `event` leads to, and has it done. Returns how the thread is to go on, if it stands still.
     pub(crate) fn drive(&mut self, thread: &mut Thread<K::Event>, event: Event) -> Option<Release> {
+        if matches!(event, Event::Stopped(_)) {
+            self.let_through.block_again(thread.id.tid, &mut self.kernel);
+        }
         let mut next = Some(event);
         let mut registers = None;
         let mut goes_on = None;
@@ -85,13 +91,16 @@ impl<K: Kernel> Executor<K> {
     }
 
     fn surroundings(&self, thread: &Thread<K::Event>) -> Surroundings {
+        let over_budget = self.budget.governor.exceeded();
         Surroundings {
             now: self.kernel.now(),
             recording: self.recording,
             needs_interrupt: thread.needs_interrupt(),
-            over_budget: self.budget.governor.exceeded(),
+            over_budget,
             has_room: self.budget.governor.has_room(),
-            follows: self.threads.follows,
+            may_be_let_go: over_budget
+                && self.threads.follows
+                && self.threads.waiting_signals(thread, &self.kernel).0 == 0,
         }
     }
 
@@ -141,6 +150,9 @@ impl<K: Kernel> Executor<K> {
             Action::StartClockAgain => drop(thread.arm_again()),
             Action::StopClock => drop(thread.clock.disable()),
             Action::ForgetProgram => self.forget_program(thread),
+            Action::LetSignalsThrough => {
+                self.let_through.signals(tid, |info| thread.owner_of(info).is_some(), &mut self.kernel);
+            }
             Action::AskToStop => {
                 if self.kernel.interrupt(tid).is_err() {
                     return Some(Answer::NotInterrupted);
@@ -242,6 +254,7 @@ impl<K: Kernel> Executor<K> {
 
     /// The thread is not traced any more.
     pub(crate) fn remove(&mut self, tid: i32) {
+        self.let_through.forget(tid);
         let Some(mut thread) = self.threads.take(tid) else { return };
         self.budget.progress(&mut thread);
         self.drive(&mut thread, Event::Ended);

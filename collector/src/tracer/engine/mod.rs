@@ -31,6 +31,10 @@ use crate::tracer::thread::system_call_restart::restart_system_call;
 
 /// How long signals are waited for that are on their way when tracing ends: a thread that job control has stopped takes none.
 const LAST_SIGNALS: Duration = Duration::from_millis(200);
+/// After so many looks whether they wait still, a thread is asked again to stop for them.
+const ASK_AGAIN: u32 = 20;
+/// How long it is waited for a thread that takes one that it blocked, which it does as soon as it has a CPU.
+const BLOCKED_AGAIN: Duration = Duration::from_secs(5);
 /// How often to look at a stop how much CPU time passed.
 const AT_A_STOP: Duration = Duration::from_millis(100);
 
@@ -91,11 +95,22 @@ impl<K: Kernel> Engine<K> {
         budget.look_at_all_time(kernel, statistics);
         // A thread that is let go with the signal of its clock on its way would get it. Whether a signal waits and whether its thread
         // stops for it change together, under the kernel's `siglock`.
+        // One that blocks it is asked to stop, but not where it waits in a system call: many fail with EINTR then.
+        let mut looks = 0_u32;
         follow_until(&mut self, LAST_SIGNALS, |engine| {
-            let Executor { kernel, threads, .. } = &engine.executor;
-            let gets_signal = |thread: &Thread<K::Event>| threads.has_handler(thread) && thread.gets_its_signal(kernel);
-            !threads.iter().any(gets_signal)
+            let Executor { kernel, threads, .. } = &mut engine.executor;
+            let (mut is_over, asks) = (true, looks.is_multiple_of(ASK_AGAIN));
+            looks += 1;
+            for thread in threads.iter() {
+                let ((waiting, blocked), tid) = (threads.waiting_signals(thread, kernel), thread.id.tid);
+                is_over &= waiting == 0;
+                if asks && waiting & blocked != 0 && kernel.is_computing(tid) {
+                    let _ = kernel.interrupt(tid);
+                }
+            }
+            is_over
         });
+        follow_until(&mut self, BLOCKED_AGAIN, |engine| engine.executor.let_through.is_over());
         let Executor { kernel, budget, statistics, .. } = &mut self.executor;
         budget.end(kernel, statistics);
         self.executor.statistics

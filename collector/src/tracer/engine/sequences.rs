@@ -349,29 +349,41 @@ fn threads_that_were_there_are_traced_one_after_the_other_and_children_that_were
     assert_eq!((done.threads, done.processes, done.starting.threads), (3, 1, 3));
 }
 
-#[test]
-fn a_clock_that_overflows_at_the_end_is_swallowed() {
+/// What is asked for when the recording of a program that has handlers for the signals of clocks has ended.
+fn asked_at_the_end(script: &[Input]) -> Vec<String> {
     let shared = Arc::new(Shared::new().unwrap());
-    let kernel = ScriptedKernel::new(&[(7, 7)], LOOP, &[Start, Stop, Clock(7)], &shared);
-    {
-        let mut world = kernel.world();
-        // The program has a handler for the signal of the clock, which waits at the thread when the recording ends.
-        world.caught = 1 << (libc::SIGWINCH - 1) | 1 << (libc::SIGURG - 1);
-        world.threads.get_mut(&7).unwrap().wait_for(libc::SIGWINCH);
-    }
+    let kernel = ScriptedKernel::new(&[(7, 7)], LOOP, script, &shared);
+    kernel.world().caught = BOTH;
     let event = BurstEvent { attr: EventAttr::default(), id: 1 };
-    let mut engine = Engine::new(
-        Replay::of(LOOP).settings,
-        event,
-        shared,
-        kernel.clone(),
-        Placement::afar(),
-        StopCost::built_in("a script"),
-    );
+    let (settings, cost) = (Replay::of(LOOP).settings, StopCost::built_in("a script"));
+    let mut engine = Engine::new(settings, event, shared, kernel.clone(), Placement::afar(), cost);
     engine.attach(&[7], true).unwrap();
-    let done = engine.run();
+    assert_eq!(engine.run().bursts, 0);
     let asked = kernel.world().all_asked();
     let end = asked.iter().position(|request| request == "clock of 7 off").unwrap();
-    assert_eq!(asked[end + 1..], ["run 7"], "it never gets the signal");
-    assert_eq!(done.bursts, 0);
+    asked[end + 1..].to_vec()
+}
+
+const BOTH: u64 = 1 << (libc::SIGWINCH - 1) | 1 << (libc::SIGURG - 1);
+
+#[test]
+fn a_clock_that_overflows_at_the_end_is_swallowed() {
+    let asked = asked_at_the_end(&[Start, Pends(7, libc::SIGWINCH), Stop, Clock(7)]);
+    assert_eq!(asked, ["run 7"], "it never gets the signal");
+}
+
+#[test]
+fn a_signal_that_is_blocked_at_the_end_is_taken_before_the_thread_is_let_go() {
+    let blocked = [Start, Blocks(7, BOTH), Pends(7, libc::SIGWINCH)];
+    let asked = asked_at_the_end(&[&blocked[..], &[Stop, Interrupt(7), Clock(7)]].concat());
+    assert_eq!(asked, ["interrupt 7", "7 blocks 0x400000", "run 7", "7 blocks 0x8400000", "run 7"]);
+    // Another signal comes before it: its handler has the mask that the program has chosen.
+    let signal = Signal(7, libc::SIGUSR1);
+    let (before, after) = ([Stop, Interrupt(7), signal], [Interrupt(7), Clock(7)]);
+    let asked = asked_at_the_end(&[&blocked[..], &before, &[Time(1); 20], &after].concat());
+    let let_through = ["interrupt 7", "7 blocks 0x400000", "run 7"];
+    let expected = [&let_through[..2], &["run 7", "7 blocks 0x8400000", "run 7 with 10"], &let_through[..]].concat();
+    assert_eq!(asked, [&expected[..], &["7 blocks 0x8400000", "run 7"]].concat());
+    // A thread that waits in a system call is not interrupted.
+    assert!(asked_at_the_end(&[&blocked[..], &[Sleeps(7), Stop]].concat()).is_empty());
 }

@@ -127,6 +127,14 @@ impl Kernel for LinuxKernel {
         sys::signal_mask(thread)
     }
 
+    fn set_signal_mask(&mut self, thread: i32, mask: u64) -> Result<(), Errno> {
+        sys::set_signal_mask(thread, mask)
+    }
+
+    fn waiting_signal(&self, thread: i32, signal: i32) -> Option<SignalInfo> {
+        sys::waiting_signal(thread, signal)
+    }
+
     fn register(&self, thread: i32, offset: usize) -> u64 {
         sys::register(thread, offset)
     }

@@ -60,6 +60,10 @@ pub(crate) trait Kernel: ThreadMemory + Processes {
     fn signal_info(&self, thread: i32) -> Result<SignalInfo, Errno>;
     /// The signals a stopped thread blocks: bit n - 1 for signal n.
     fn signal_mask(&self, thread: i32) -> Result<u64, Errno>;
+    /// A stopped thread blocks these signals from now on.
+    fn set_signal_mask(&mut self, thread: i32, mask: u64) -> Result<(), Errno>;
+    /// What came with a signal of this number that waits for a stopped thread, and not for any of its process, if one does.
+    fn waiting_signal(&self, thread: i32, signal: i32) -> Option<SignalInfo>;
     /// A word of the `user_regs_struct` of a stopped thread; all bits set if it cannot be read.
     fn register(&self, thread: i32, offset: usize) -> u64;
     /// Changes such a word.

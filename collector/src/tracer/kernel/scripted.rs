@@ -196,13 +196,6 @@ impl ScriptedKernel {
     }
 }
 
-impl ScriptedThread {
-    /// This signal waits for the thread to take it.
-    pub(crate) fn wait_for(&mut self, signal: i32) {
-        self.pending = 1 << (signal - 1);
-    }
-}
-
 impl World {
     /// The registers are read for a burst, which costs.
     fn begin_burst(&mut self) {
@@ -280,6 +273,7 @@ impl World {
     fn stop(&mut self, tid: i32, info: SignalInfo) {
         if let Some(thread) = self.threads.get_mut(&tid) {
             thread.info = info;
+            thread.pending &= !(1 << (libc::SIGWINCH - 1));
             self.reports.push_back((tid, Report::Signal(libc::SIGWINCH)));
         }
     }
@@ -442,6 +436,19 @@ impl Kernel for ScriptedKernel {
 
     fn signal_mask(&self, thread: i32) -> Result<u64, Errno> {
         self.thread(thread, |thread| thread.blocked)
+    }
+
+    fn set_signal_mask(&mut self, thread: i32, mask: u64) -> Result<(), Errno> {
+        self.request(thread, format!("{thread} blocks {mask:#x}"))?;
+        self.world().change(thread, |thread| thread.blocked = mask);
+        Ok(())
+    }
+
+    /// All that waits is of the thread's clock.
+    fn waiting_signal(&self, thread: i32, signal: i32) -> Option<SignalInfo> {
+        let world = self.0.borrow();
+        let waits = world.threads.get(&thread).is_some_and(|thread| thread.pending & 1 << (signal - 1) != 0);
+        waits.then(|| SignalInfo { code: POLL_HUP, fd: world.event(Kind::Clock, thread) })
     }
 
     fn register(&self, thread: i32, offset: usize) -> u64 {

@@ -39,6 +39,8 @@ pub(crate) enum Action {
     StopClock,
     /// What was known of its program is void, and its id may be another.
     ForgetProgram,
+    /// Let the signals of its events through that it blocks: it takes them.
+    LetSignalsThrough,
     /// Ask it to stop. The answer, if that cannot be: `NotInterrupted`.
     AskToStop,
 }

@@ -161,14 +161,6 @@ impl<E: ThreadEvent> Thread<E> {
         }
     }
 
-    /// Whether a signal of that number waits for the thread to take it, which it does at once.
-    pub(crate) fn gets_its_signal(&self, kernel: &impl Kernel) -> bool {
-        self.signal().is_some_and(|signal| {
-            let (pending, blocked) = kernel.signals_pending_and_blocked(self.id.tid);
-            pending & !blocked & 1 << (signal - 1) != 0
-        })
-    }
-
     /// Whether no signal comes through to it.
     pub(crate) fn needs_interrupt(&self) -> bool {
         self.notice == Some(Notice::Interrupt)

@@ -78,8 +78,8 @@ pub(crate) struct Surroundings {
     pub(crate) over_budget: bool,
     /// There is room again for what was left out then.
     pub(crate) has_room: bool,
-    /// Threads that are let go, or whose new threads are, can be found later.
-    pub(crate) follows: bool,
+    /// It can be found later, and no signal of its events could reach a handler of the program's meanwhile.
+    pub(crate) may_be_let_go: bool,
 }
 
 /// What an event leads to.
@@ -160,9 +160,10 @@ impl ThreadState {
             (Stop::Breakpoint, Phase::Underway(underway)) => {
                 self.to(Phase::Arrived(underway), [Action::LookWhereItStands], None)
             }
+            (Stop::Interrupt, Phase::Over) => self.to(Phase::Over, [Action::LetSignalsThrough], Some(Release::Run(0))),
             // Left over from before something else ended its purpose.
             (Stop::Clock | Stop::Breakpoint | Stop::Interrupt, _) => passed_over(self),
-            (Stop::Signal(signal), _) if around.over_budget && around.follows => {
+            (Stop::Signal(signal), _) if around.over_budget && around.may_be_let_go => {
                 self.to(self.phase, [Action::StopClock, Action::RemoveBreakpoint], Some(Release::LetGo(signal)))
             }
             (Stop::Signal(signal), _) => self.run(signal),
@@ -289,7 +290,7 @@ mod tests {
             needs_interrupt: false,
             over_budget: false,
             has_room: true,
-            follows: true,
+            may_be_let_go: true,
         }
     }
 
@@ -440,8 +441,8 @@ mod tests {
         assert_eq!((silent.state.tells_of_new, silent.actions[1]), (false, Action::TellOfNewThreads(false)));
         let let_go = state.on(Event::Stopped(Stop::Signal(10)), &over);
         assert_eq!(let_go.release, Some(Release::LetGo(10)));
-        // Where nobody would find them again, they are kept.
-        let kept = state.on(Event::Stopped(Stop::Signal(10)), &Surroundings { follows: false, ..over });
+        // Where nobody would find them again, for example, they are kept.
+        let kept = state.on(Event::Stopped(Stop::Signal(10)), &Surroundings { may_be_let_go: false, ..over });
         assert_eq!(kept.release, Some(Release::Run(10)));
         // With room again, the next stop of any kind makes it tell of new ones.
         let tells = silent.state.on(Event::Stopped(Stop::Signal(10)), &around());

@@ -13,6 +13,7 @@ use crate::sys::SignalInfo;
 use crate::tracer::burst::ThreadId;
 use crate::tracer::burst::address_space::AddressSpace;
 use crate::tracer::kernel::{Kernel, ThreadEvent};
+use crate::tracer::notice::SIGNAL_MASK;
 use crate::tracer::statistics::TracerStatistics;
 use crate::tracer::thread::Thread;
 use crate::tracer::thread::event::Stop;
@@ -133,10 +134,14 @@ impl<E: ThreadEvent> ThreadTable<E> {
         self.processes.get(&thread.id.pid).map_or(0, |process| process.caught)
     }
 
-    /// Whether the program has a handler for the signal of the thread's clock.
-    pub(crate) fn has_handler(&self, thread: &Thread<E>) -> bool {
-        let caught = self.caught(thread);
-        thread.signal().is_some_and(|signal| caught & 1 << (signal - 1) != 0)
+    /// Signals that wait for a thread, that its process has handlers for, and that may be of its events; and the signals that it blocks.
+    pub(crate) fn waiting_signals(&self, thread: &Thread<E>, kernel: &impl Kernel) -> (u64, u64) {
+        let of_events = SIGNAL_MASK & self.caught(thread);
+        if of_events == 0 {
+            return (0, 0);
+        }
+        let (pending, blocked) = kernel.signals_pending_and_blocked(thread.id.tid);
+        (pending & of_events, blocked)
     }
 
     /// The thread whose clock has sent a signal.

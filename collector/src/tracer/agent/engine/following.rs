@@ -10,8 +10,8 @@ use crate::tracer::agent::engine::AgentEngine;
 use crate::tracer::agent::injection::own_filters;
 use crate::tracer::agent::visits::{Onward, Visited, leave_system_call};
 use crate::tracer::burst::ThreadId;
-use crate::tracer::kernel::{Kernel, Processes};
-use crate::tracer::notice::{Notice, best_notice, is_on_its_way};
+use crate::tracer::kernel::Kernel;
+use crate::tracer::notice::{Notice, best_notice};
 use crate::tracer::statistics::TracerStatistics;
 use crate::tracer::thread::breakpoint_at;
 
@@ -162,7 +162,7 @@ impl AgentEngine {
     pub(super) fn stopped_on_the_way(&mut self, thread: i32) {
         let own = self.kernel.own_time();
         leave_system_call(thread, &mut self.kernel);
-        if is_on_its_way(self.kernel.signals_pending_and_blocked(thread))
+        if self.takes_signal_next(thread)
             && let Some(followed) = self.followed.get_mut(&thread)
         {
             // Let go now, it would get the breakpoint's signal, if that is what waits. It stops for it next.
@@ -198,6 +198,13 @@ impl AgentEngine {
     /// The descriptor of the breakpoint of a followed thread.
     pub(super) fn breakpoint_of(&self, thread: i32) -> Option<i32> {
         self.followed.get(&thread).map(|followed| followed.breakpoint.number())
+    }
+
+    /// The breakpoint of a followed thread sends no signal from now on.
+    pub(super) fn disable_breakpoint(&self, thread: i32) {
+        if let Some(followed) = self.followed.get(&thread) {
+            let _ = followed.breakpoint.disable();
+        }
     }
 
     /// Stops threads that do not come to their breakpoints.

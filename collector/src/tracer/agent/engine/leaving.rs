@@ -10,7 +10,6 @@ use crate::tracer::agent::engine::AgentEngine;
 use crate::tracer::agent::injection::load_status;
 use crate::tracer::agent::removal::{release_asked, take_out};
 use crate::tracer::agent::residents::{left_over, own_agent};
-use crate::tracer::agent::stops::Asking;
 use crate::tracer::agent::tree::State;
 use crate::tracer::agent::waits::may_be_interrupted;
 use crate::tracer::kernel::Kernel;
@@ -37,13 +36,11 @@ impl AgentEngine {
         let (began, parents) = (self.kernel.now(), std::mem::take(&mut self.young));
         // Where system calls are filtered, making one again could kill, and nothing is taken out: the kernel lets these threads go. So it does
         // with those that wait where they must not be interrupted.
-        let asked = self.stops.asked().into_iter();
-        let asked = asked.filter(|asked| may_be_interrupted(asked.process, asked.thread));
-        let clock = |thread| self.tree.get(thread).map_or(-1, |watched| watched.clock.number());
-        let events =
-            asked.map(|Asking { thread, .. }| (thread, self.breakpoint_of(thread).unwrap_or_else(|| clock(thread))));
-        let events = events.collect();
-        release_asked(&events, &mut self.kernel);
+        let mut asked = self.stops.asked();
+        asked.iter().for_each(|asked| self.disable_events(asked.thread));
+        asked.retain(|asked| may_be_interrupted(asked.process, asked.thread));
+        let events = asked.into_iter().map(|asked| (asked.thread, self.event_of(asked.thread))).collect();
+        release_asked(&events, &mut self.let_through, &mut self.kernel);
         if self.settings.command.is_some() {
             return;
         }

@@ -160,13 +160,11 @@ impl AgentEngine {
 
     pub(super) fn take_reports(&mut self) {
         while let Some((thread, report)) = self.kernel.next_report() {
+            self.let_through.block_again(thread, &mut self.kernel);
             match report {
                 Report::Ended(status) => self.report_end(thread, status),
                 Report::Event(..) if self.followed.contains_key(&thread) => self.stopped_on_the_way(thread),
-                // Interrupted before it could take the signal of its clock, it stops for that next.
-                Report::Event(libc::PTRACE_EVENT_STOP, libc::SIGTRAP)
-                    if is_on_its_way(self.kernel.signals_pending_and_blocked(thread)) =>
-                {
+                Report::Event(libc::PTRACE_EVENT_STOP, libc::SIGTRAP) if self.takes_signal_next(thread) => {
                     let _ = self.kernel.resume(thread, 0);
                 }
                 Report::Event(libc::PTRACE_EVENT_STOP, libc::SIGTRAP) => self.stopped(thread),
@@ -187,7 +185,30 @@ impl AgentEngine {
         }
     }
 
+    /// Whether a thread that stands still was interrupted before it could take the signal of its clock or breakpoint. It stops for that next,
+    /// even if it has blocked it since.
+    pub(super) fn takes_signal_next(&mut self, thread: i32) -> bool {
+        let event = self.event_of(thread);
+        is_on_its_way(self.kernel.signals_pending_and_blocked(thread))
+            || self.let_through.signals(thread, |info| info.is_of_descriptor() && info.fd == event, &mut self.kernel)
+    }
+
+    /// The descriptor of the event that is to stop a thread; -1 if it has none.
+    pub(super) fn event_of(&self, thread: i32) -> i32 {
+        let clock = || self.tree.get(thread).map_or(-1, |watched| watched.clock.number());
+        self.breakpoint_of(thread).unwrap_or_else(clock)
+    }
+
+    /// None of the events of a thread sends a signal from now on.
+    pub(super) fn disable_events(&self, thread: i32) {
+        if let Some(watched) = self.tree.get(thread) {
+            let _ = watched.clock.disable();
+        }
+        self.disable_breakpoint(thread);
+    }
+
     fn report_end(&mut self, thread: i32, status: i32) {
+        self.let_through.forget(thread);
         if self.settings.command == Some(thread) {
             let _ = self.shared.status.set(status);
         }
