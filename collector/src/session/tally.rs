@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::session::kernel_code::KernelHits;
-use crate::session::mapped_files::{MISC_BUILD_ID, id_in};
+use crate::session::mapped_files::mapping_record::{MISC_BUILD_ID, id_in};
 use crate::session::record_layout::{RecordBytes, RecordLayout, SAMPLE, path_of_code, word};
 
 /// Counts of a session.

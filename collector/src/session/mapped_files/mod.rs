@@ -10,18 +10,22 @@
 //! ```
 
 mod by_path;
+mod elsewhere;
 mod find;
 mod folder;
 mod keeper;
+pub(super) mod mapping_record;
+mod state;
+#[cfg(test)]
+mod tests;
 mod wanted;
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use formats::metadata::MappedFilesMetadata;
 use perf_event_open_sys::bindings as sys;
@@ -29,21 +33,18 @@ use perf_event_open_sys::bindings as sys;
 use crate::session::build_id::id_of_file;
 use crate::session::last_thread::LastThreads;
 use crate::session::mapped_files::by_path::ByPath;
+use crate::session::mapped_files::elsewhere::Elsewhere;
 use crate::session::mapped_files::find::Key;
 use crate::session::mapped_files::folder::Folder;
 use crate::session::mapped_files::keeper::Keeper;
+use crate::session::mapped_files::mapping_record::{MISC_BUILD_ID, MOST_ID, id_in, key_of, put_id};
+use crate::session::mapped_files::state::State;
 use crate::session::mapped_files::wanted::WantedRanges;
 use crate::session::record_layout::{
-    HEADER, MISC_EXEC, RecordBytes, RecordLayout, SAMPLE, halves, path_of_code, path_of_mapping, word,
+    HEADER, MISC_EXEC, RecordBytes, RecordLayout, SAMPLE, halves, path_of_mapping, word,
 };
 use crate::sys::{Mounts, Server};
 
-/// `misc` of an MMAP2: it has a build id in place of an inode.
-pub(crate) const MISC_BUILD_ID: u16 = 1 << 14;
-/// The build id in the body of an MMAP2, where it has one: its length, three bytes of nothing, and 20 bytes.
-const ID_LENGTH: usize = 32;
-const ID: usize = 36;
-const MOST_ID: usize = 20;
 /// Files that are open at most.
 const MOST_OPEN: usize = 1024;
 /// Files that are known at most: of others the records stay as they are.
@@ -78,59 +79,6 @@ enum Mapped {
     Served,
     /// It is no ELF file.
     NoFile,
-}
-
-/// What changes when a file is written to, or another one takes its place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct State {
-    file: (u64, u64),
-    size: u64,
-    modified: (i64, i64),
-    /// Who writes to a file can set when it was modified, and not this.
-    changed: (i64, i64),
-}
-
-/// A file that is not at its path for the recorder.
-#[derive(Debug, Default)]
-struct Elsewhere {
-    key: Key,
-    id: Vec<u8>,
-    /// Open from when it is mapped until it is kept, or nobody has it any more.
-    file: Mutex<Option<File>>,
-    is_kept: Mutex<bool>,
-}
-
-impl State {
-    fn of(metadata: &Metadata) -> Self {
-        let modified = (metadata.mtime(), metadata.mtime_nsec());
-        let changed = (metadata.ctime(), metadata.ctime_nsec());
-        Self { file: (metadata.dev(), metadata.ino()), size: metadata.size(), modified, changed }
-    }
-
-    /// Whether the same file was, as far as is known, written to: not where another one has its place, or none.
-    fn was_written(&self, now: Option<Self>) -> bool {
-        now.is_some_and(|now| now.file == self.file && now != *self)
-    }
-}
-
-impl Elsewhere {
-    fn is_kept(&self) -> bool {
-        *self.is_kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn is_open(&self) -> bool {
-        self.file.lock().unwrap_or_else(PoisonError::into_inner).is_some()
-    }
-
-    /// Of the file that is open.
-    fn state(&self) -> Option<State> {
-        let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        Some(State::of(&file.as_ref()?.metadata().ok()?))
-    }
-
-    fn take_file(&self) -> Option<File> {
-        self.file.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
 }
 
 impl MappedFiles {
@@ -211,11 +159,11 @@ impl MappedFiles {
     /// Whether a file that has an id was written to since.
     fn was_written(&self, pid: u32, key: &Key) -> bool {
         match self.files.get(key) {
-            Some(Mapped::Here { state, .. }) => state.was_written(state_at(Path::new(OsStr::from_bytes(&key.path)))),
+            Some(Mapped::Here { state, .. }) => state.was_written(State::at(Path::new(OsStr::from_bytes(&key.path)))),
             Some(Mapped::Elsewhere { id, state }) => {
                 let known = self.elsewhere.get(&(key.path.clone(), id.clone()));
                 let now = known.and_then(|file| file.state());
-                state.was_written(now.or_else(|| state_at(&key.path_of(pid))))
+                state.was_written(now.or_else(|| State::at(&key.path_of(pid))))
             }
             _ => false,
         }
@@ -243,7 +191,7 @@ impl MappedFiles {
     }
 
     fn add_elsewhere(&mut self, key: &Key, id: &[u8], file: Option<File>) -> Arc<Elsewhere> {
-        let new = || Arc::new(Elsewhere { key: key.clone(), id: id.to_vec(), ..Elsewhere::default() });
+        let new = || Arc::new(Elsewhere::new(key.clone(), id.to_vec()));
         let known = self.elsewhere.entry((key.path.clone(), id.to_vec())).or_insert_with(new).clone();
         self.give(&known, file);
         known
@@ -251,10 +199,8 @@ impl MappedFiles {
 
     /// Holds a file open until it is hit, or all have ended that have it mapped.
     fn give(&mut self, known: &Elsewhere, file: Option<File>) {
-        let mut open = known.file.lock().unwrap_or_else(PoisonError::into_inner);
-        if open.is_none() && self.keeps && self.open < MOST_OPEN && !known.is_kept() {
-            self.open += usize::from(file.is_some());
-            *open = file;
+        if self.keeps && self.open < MOST_OPEN && !known.is_kept() {
+            self.open += usize::from(known.hold(file));
         }
     }
 
@@ -357,10 +303,9 @@ impl MappedFiles {
     }
 
     fn keep(&mut self, file: &Elsewhere, pid: u32) {
-        if file.is_kept() {
+        if file.set_kept() {
             return;
         }
-        *file.is_kept.lock().unwrap_or_else(PoisonError::into_inner) = true;
         let open = file.take_file();
         self.open -= usize::from(open.is_some());
         if self.keeps {
@@ -371,7 +316,7 @@ impl MappedFiles {
     /// Keeps files that were at their paths and are not any more, as far as a process lives that has them.
     fn keep_replaced(&mut self) {
         let replaced = |(key, mapped): (&Key, &Mapped)| match mapped {
-            Mapped::Here { id, state, by } => (state_at(Path::new(OsStr::from_bytes(&key.path))) != Some(*state))
+            Mapped::Here { id, state, by } => (State::at(Path::new(OsStr::from_bytes(&key.path))) != Some(*state))
                 .then(|| (key.clone(), id.clone(), *state, *by)),
             _ => None,
         };
@@ -431,233 +376,4 @@ fn recorded_id(file: &File) -> Option<Vec<u8>> {
     let mut id = id_of_file(file)?;
     id.truncate(MOST_ID);
     Some(id)
-}
-
-/// What is at a path now.
-fn state_at(path: &Path) -> Option<State> {
-    Some(State::of(&std::fs::metadata(path).ok()?))
-}
-
-/// pid, tid, start, length, pgoff, maj, min, ino, generation, prot, flags, path: of a mapping of code, whose file it is.
-fn key_of(body: &[u8]) -> Option<(u32, Key)> {
-    let (pid, inode) = (word(body, 0)? as u32, word(body, 40)?);
-    if pid == u32::MAX || inode == 0 {
-        return None;
-    }
-    let [major, minor] = halves(word(body, ID_LENGTH)?);
-    let device = (major, minor);
-    let path = path_of_code(body).filter(|path| path.starts_with(b"/"))?.to_vec();
-    Some((pid, Key { path, device, inode, generation: word(body, 48)? }))
-}
-
-/// The build id of a mapping that has one.
-pub(crate) fn id_in(body: &[u8]) -> Option<&[u8]> {
-    let length = usize::from(*body.get(ID_LENGTH)?);
-    body.get(ID..ID + length.min(MOST_ID)).filter(|id| !id.is_empty())
-}
-
-/// Writes a build id into the record of a mapping, in place of the inode.
-fn put_id(record: &mut [u8], misc: u16, id: &[u8]) {
-    let id = id.get(..MOST_ID).unwrap_or(id);
-    let Some(place) = record.get_mut(HEADER + ID_LENGTH..HEADER + ID + MOST_ID) else { return };
-    place.fill(0);
-    let (length, bytes) = place.split_at_mut(ID - ID_LENGTH);
-    length[0] = id.len() as u8;
-    bytes[..id.len()].copy_from_slice(id);
-    record[4..6].copy_from_slice(&(misc | MISC_BUILD_ID).to_le_bytes());
-}
-
-#[cfg(test)]
-mod tests {
-    use std::process::{Child, Command};
-
-    use perfdata::{SampleId, Writer};
-
-    use super::*;
-    use crate::session::record_layout::{first_record, one_event, records};
-    use crate::session::synthesize::mmap;
-    use crate::sys::process::{Mapping, mappings};
-
-    fn files(folder: &Path) -> MappedFiles {
-        MappedFiles::keeping_in(RecordLayout::of_events(&one_event()), Folder::at(folder.to_owned()))
-    }
-
-    /// A program that waits, a copy of `sleep`, and where its code is. It ends when this goes.
-    struct Sleeping {
-        child: Child,
-        code: Mapping,
-    }
-
-    impl Sleeping {
-        fn record(&self) -> Vec<u8> {
-            record_of(self.child.id(), &self.code)
-        }
-
-        fn end(&mut self) {
-            self.child.kill().unwrap();
-            self.child.wait().unwrap();
-        }
-    }
-
-    impl Drop for Sleeping {
-        fn drop(&mut self) {
-            let _ = self.child.kill();
-            let _ = self.child.wait();
-        }
-    }
-
-    fn sleeping(at: &Path) -> Sleeping {
-        std::fs::copy("/bin/sleep", at).unwrap();
-        let child = Command::new(at).arg("60").spawn().unwrap();
-        let name = at.as_os_str().as_bytes();
-        let code = || mappings(child.id()).into_iter().find(|map| map.prot & 4 != 0 && map.path == name);
-        let code = std::iter::repeat_with(code).flatten().next().unwrap();
-        Sleeping { child, code }
-    }
-
-    /// A program that waits and whose file was deleted, the files with the record of its mapping, and that record.
-    fn deleted(folder: &Path) -> (Sleeping, MappedFiles, Vec<u8>) {
-        let program = folder.join("program");
-        let sleeping = sleeping(&program);
-        std::fs::remove_file(&program).unwrap();
-        // What is there now is not it.
-        std::fs::copy("/bin/true", &program).unwrap();
-        let mut files = files(&folder.join("kept"));
-        let mut record = sleeping.record();
-        files.identify(&mut record);
-        see(&mut files, &record);
-        assert_eq!(files.open, 1);
-        (sleeping, files, record)
-    }
-
-    fn record_of(pid: u32, map: &Mapping) -> Vec<u8> {
-        let mut writer = Writer::of_records(Vec::new(), &one_event()).unwrap();
-        writer.write_mmap2(&mmap(pid, map, SampleId { identifier: Some(5), ..SampleId::default() })).unwrap();
-        std::mem::take(writer.get_mut())
-    }
-
-    /// IDENTIFIER, IP, TID, TIME.
-    fn sample(pid: u32, ip: u64) -> Vec<u8> {
-        let words = [5, ip, u64::from(pid) << 32 | u64::from(pid), 1];
-        [&[9, 0, 0, 0, 2, 0, 40, 0][..], words.map(u64::to_le_bytes).as_flattened()].concat()
-    }
-
-    fn id_of(record: &[u8]) -> Option<Vec<u8>> {
-        let record = first_record(record, 0).unwrap().unwrap();
-        (record.misc() & MISC_BUILD_ID != 0).then(|| id_in(record.body).unwrap().to_vec())
-    }
-
-    fn see(files: &mut MappedFiles, bytes: &[u8]) {
-        records(bytes).for_each(|record| files.see(&record.unwrap()));
-    }
-
-    #[test]
-    fn a_file_at_its_path_is_named_and_not_copied() {
-        let folder = tempfile::tempdir().unwrap();
-        let sleeping = sleeping(&folder.path().join("program"));
-        let mut files = files(&folder.path().join("kept"));
-        let mut record = sleeping.record();
-        files.identify(&mut record);
-        assert_eq!(id_of(&record), id_of_file(&File::open("/bin/sleep").unwrap()));
-        see(&mut files, &record);
-        see(&mut files, &sample(sleeping.child.id(), sleeping.code.start));
-        let (metadata, failure) = files.conclude(true);
-        assert_eq!(
-            (metadata.identified, metadata.elsewhere, metadata.kept, failure),
-            (Some(1), Some(0), Some(0), None)
-        );
-    }
-
-    #[test]
-    fn a_deleted_file_is_copied_when_it_is_hit() {
-        let folder = tempfile::tempdir().unwrap();
-        let (mut sleeping, mut files, record) = deleted(folder.path());
-        let id = id_of(&record).unwrap();
-        assert_eq!(Some(&id), id_of_file(&File::open("/bin/sleep").unwrap()).as_ref());
-        see(&mut files, &sample(sleeping.child.id(), sleeping.code.end));
-        assert_eq!(files.open, 1, "that was beside it");
-        see(&mut files, &sample(sleeping.child.id(), sleeping.code.start + 1));
-        sleeping.end();
-        let (metadata, failure) = files.conclude(true);
-        assert_eq!((metadata.elsewhere, metadata.kept, files.open, failure), (Some(1), Some(1), 0, None));
-        assert_eq!(metadata.copied_bytes, std::fs::metadata("/bin/sleep").ok().map(|sleep| sleep.len()));
-    }
-
-    #[test]
-    fn what_ends_without_a_sample_is_closed() {
-        let folder = tempfile::tempdir().unwrap();
-        let (sleeping, mut files, _) = deleted(folder.path());
-        let pid = sleeping.child.id();
-        let task = |kind: u8, pid: u32, parent: u32| {
-            let ids = [u64::from(parent) << 32 | u64::from(pid); 2];
-            [&[kind, 0, 0, 0, 0, 0, 32, 0][..], ids.map(u64::to_le_bytes).as_flattened(), &[0; 8]].concat()
-        };
-        let (forked, exit) = (u32::MAX - 1, 4);
-        see(&mut files, &task(7, forked, pid));
-        see(&mut files, &task(exit, pid, 1));
-        assert_eq!(files.open, 1, "the child has it, too");
-        see(&mut files, &task(exit, forked, 1));
-        assert_eq!(files.open, 0);
-        drop(sleeping);
-        assert_eq!(files.conclude(true).0.kept, Some(0));
-    }
-
-    #[test]
-    fn a_file_that_is_written_in_its_place_is_another_one() {
-        let folder = tempfile::tempdir().unwrap();
-        let program = folder.path().join("program");
-        let mut sleeping = sleeping(&program);
-        sleeping.end();
-        let mut files = files(&folder.path().join("kept"));
-        let mut id = || {
-            let mut record = sleeping.record();
-            files.identify(&mut record);
-            id_of(&record)
-        };
-        let of = |path: &Path| id_of_file(&File::open(path).unwrap());
-        assert_eq!(id(), of(&program));
-        std::fs::write(&program, std::fs::read("/bin/true").unwrap()).unwrap();
-        assert_eq!(id(), of(Path::new("/bin/true")));
-        std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
-        assert_eq!(id(), of(Path::new("/bin/true")));
-    }
-
-    #[test]
-    fn what_is_mapped_over_is_closed() {
-        let folder = tempfile::tempdir().unwrap();
-        let (sleeping, mut files, record) = deleted(folder.path());
-        see(&mut files, &record);
-        assert_eq!(files.open, 1, "the same again");
-        let other = Mapping { path: b"//anon".to_vec(), inode: 0, ..sleeping.code.clone() };
-        see(&mut files, &record_of(sleeping.child.id(), &other));
-        assert_eq!(files.open, 0);
-    }
-
-    #[test]
-    fn of_a_file_that_is_gone_the_record_stays_as_it_is() {
-        let folder = tempfile::tempdir().unwrap();
-        let program = folder.path().join("program");
-        let mut sleeping = sleeping(&program);
-        sleeping.end();
-        std::fs::copy("/bin/true", folder.path().join("new")).unwrap();
-        std::fs::rename(folder.path().join("new"), &program).unwrap();
-        let mut files = files(&folder.path().join("kept"));
-        let before = sleeping.record();
-        let mut record = before.clone();
-        files.identify(&mut record);
-        assert_eq!(record, before);
-        assert_eq!(files.conclude(true).0.unidentified, Some(1));
-    }
-
-    #[test]
-    fn any_bytes_are_records_of_nothing() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut files = files(folder.path());
-        for size in [0, 1, 7, 8, 30, 72, 200, u16::MAX] {
-            let mut record = vec![0xff; usize::from(size).max(8)];
-            record[..8].copy_from_slice(&[&[10, 0, 0, 0, 0, 0][..], &size.to_le_bytes()].concat());
-            files.identify(&mut record);
-            files.identify(&mut record[..4]);
-        }
-    }
 }
