@@ -115,7 +115,8 @@ pub(crate) fn waiting_signal(thread: i32, signal: i32) -> Option<SignalInfo> {
         number: i32,
     }
     let mut infos = [[0_i32; 32]; 32];
-    for offset in (0..).step_by(infos.len()) {
+    let mut offset = 0;
+    loop {
         let which = Which { offset, flags: 0, number: infos.len() as i32 };
         // SAFETY: the kernel writes at most as many siginfo_t, of 128 bytes each, as are asked for.
         let got = unsafe { libc::ptrace(PTRACE_PEEKSIGINFO, thread, &raw const which, infos.as_mut_ptr()) };
@@ -123,8 +124,8 @@ pub(crate) fn waiting_signal(thread: i32, signal: i32) -> Option<SignalInfo> {
         if let Some(info) = got.iter().find(|info| info[0] == signal) {
             return Some(SignalInfo::of_words(info));
         }
+        offset += got.len() as u64;
     }
-    None
 }
 
 /// The next report of a thread that the calling thread traces, if there is one. Signals that are not `own` are reported until the thread has

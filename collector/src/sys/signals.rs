@@ -95,6 +95,11 @@ impl SignalInfo {
     pub(crate) fn is_of_descriptor(self) -> bool {
         (POLL_IN..=POLL_HUP).contains(&self.code)
     }
+
+    /// Whether it is one of the descriptor of this number.
+    pub(crate) fn is_of(self, descriptor: i32) -> bool {
+        self.is_of_descriptor() && self.fd == descriptor
+    }
 }
 
 /// SIGCHLD and one more signal kept pending for a thread that waits for them.

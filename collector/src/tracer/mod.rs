@@ -29,7 +29,6 @@ pub(crate) mod budget;
 pub(crate) mod burst;
 pub(crate) mod engine;
 pub(crate) mod kernel;
-mod let_through;
 pub(crate) mod made_code;
 mod notice;
 mod options;

@@ -15,12 +15,6 @@ pub(crate) const SIGNALS: [i32; 2] = [libc::SIGWINCH, libc::SIGURG];
 /// The same as a mask: bit n - 1 for signal n.
 pub(crate) const SIGNAL_MASK: u64 = 1 << (libc::SIGWINCH - 1) | 1 << (libc::SIGURG - 1);
 
-/// Whether one of them waits for a thread that stands still, by the signals that are pending for it and those it blocks: it takes it when it
-/// goes on. If its clock has sent it, the thread must not be let go: a handler of the program's would get it.
-pub(crate) fn is_on_its_way((pending, blocked): (u64, u64)) -> bool {
-    pending & !blocked & SIGNAL_MASK != 0
-}
-
 /// Whether nothing at all comes through. Programs cannot block the signals that the C library has for itself; the library does, for a
 /// moment, when it begins or ends a thread.
 pub(crate) fn blocks_all(blocked: u64) -> bool {
@@ -58,13 +52,6 @@ mod tests {
         );
         assert_eq!(best_notice(mask(first) | mask(second), 0), Notice::Interrupt);
         assert_eq!(best_notice(u64::MAX, 0), Notice::Interrupt);
-    }
-
-    #[test]
-    fn signals_that_a_thread_takes_when_it_goes_on() {
-        let urgent = mask(libc::SIGURG);
-        assert!(is_on_its_way((urgent, 0)) && is_on_its_way((urgent | mask(libc::SIGTERM), mask(libc::SIGTERM))));
-        assert!(!is_on_its_way((urgent, urgent)) && !is_on_its_way((mask(libc::SIGTERM), 0)) && !is_on_its_way((0, 0)));
     }
 
     #[test]

@@ -1,5 +1,5 @@
 /* urgent_late [MS]: handlers for SIGURG and SIGWINCH, and threads that block both for a while, again and again. Nobody sends any: none may
- * come, not even one that was sent to a thread while it was recorded, and that it takes afterwards. */
+ * come, not even one that was sent to a thread while it was recorded, and that it takes afterwards; and they block what they have chosen. */
 #include "torture.h"
 #include <pthread.h>
 #include <signal.h>
@@ -19,8 +19,12 @@ static void *compute(void *number) {
     sigaddset(&both, SIGURG);
     sigaddset(&both, SIGWINCH);
     uint64_t expected = work(4, 30);
+    int first = 1;
     for (int blocked = (int)(intptr_t)number % 2; goes_on(end) && !violations; blocked = !blocked) {
-        NEED(pthread_sigmask(blocked ? SIG_BLOCK : SIG_UNBLOCK, &both, NULL) == 0);
+        sigset_t before;
+        NEED(pthread_sigmask(blocked ? SIG_BLOCK : SIG_UNBLOCK, &both, &before) == 0);
+        CHECK(first || (sigismember(&before, SIGURG) == !blocked && sigismember(&before, SIGWINCH) == !blocked), "another mask");
+        first = 0;
         for (int64_t until = now_ns() + 60000000; now_ns() < until;)
             CHECK(work(4, 30) == expected, "computes wrong");
     }

@@ -32,4 +32,4 @@ mod stops;
 mod tree;
 mod vdso;
 mod visits;
-mod waits;
+pub(super) mod waits;

@@ -22,18 +22,19 @@ use agent::{REGION, RESTORE, Resident, Restoring, Waiting, code_to_unmap};
 use libc::user_regs_struct as Fields;
 
 use crate::sys::process::{exists, is_alive, mappings, signals_pending_and_blocked, sleeps_at};
-use crate::sys::{EventFd, HeldThread, Report, SignalInfo, read_memory, write_memory};
+use crate::sys::{EventFd, HeldThread, Report, read_memory, write_memory};
 use crate::tracer::agent::injection::{filters_system_calls, is_unfit};
 use crate::tracer::agent::vdso::{NO_ROOM, Room};
 use crate::tracer::agent::visits::leave_system_call;
 use crate::tracer::kernel::linux::LinuxKernel;
 use crate::tracer::kernel::{Kernel, Processes};
-use crate::tracer::let_through::LetThrough;
-use crate::tracer::notice::{Notice, SIGNAL_MASK, best_notice, is_on_its_way};
+use crate::tracer::notice::{Notice, SIGNAL_MASK, SIGNALS, best_notice};
 use crate::tracer::settings::Clock;
 
 /// How long it may take in a process.
 const LONGEST: Duration = Duration::from_millis(1500);
+/// How long to wait for threads that are to block again what was let through to them: a thread may have no CPU, or be frozen.
+const MUCH_LONGER: Duration = Duration::from_secs(5);
 /// How long threads may take to come back by themselves, and some thread to compute.
 const PATIENCE: Duration = Duration::from_millis(150);
 /// How long a thread that computes may take to stop by its clock, before it is interrupted.
@@ -94,22 +95,32 @@ pub(crate) fn take_out(process: i32, resident: &Resident, kernel: &mut LinuxKern
 }
 
 /// Lets go threads that were asked to stop by events, which are off: the threads, and the descriptors of these.
-pub(crate) fn release_asked(asked: &HashMap<i32, i32>, let_through: &mut LetThrough, kernel: &mut LinuxKernel) {
+pub(crate) fn release_asked(asked: &HashMap<i32, i32>, kernel: &mut LinuxKernel) {
     let since = kernel.now();
     let mut left: HashSet<i32> = asked.keys().copied().collect();
-    for &thread in &left {
-        let _ = kernel.interrupt(thread);
-    }
-    while !left.is_empty() && kernel.now() < since + LONGEST {
+    let mut next = since;
+    while !left.is_empty() && kernel.now() < since + LONGEST || !kernel.threads_let_through().is_empty() {
+        if kernel.now() >= next {
+            // Those that a signal was let through to are asked again: they may have nothing to take any more.
+            let those = if next == since { left.iter().copied().collect() } else { kernel.threads_let_through() };
+            for thread in those {
+                let _ = kernel.interrupt(thread);
+            }
+            next = kernel.now() + BY_CLOCK;
+        }
         match kernel.next_report() {
             Some((thread, report)) => {
-                let_through.block_again(thread, kernel);
-                if release(kernel, thread, report, asked.get(&thread).map(|&event| (event, &mut *let_through))) {
+                if release(kernel, thread, report, asked.get(&thread).copied()) {
                     left.remove(&thread);
                 }
             }
+            None if kernel.now() > since + MUCH_LONGER => return,
             None => {
                 left.retain(|&thread| exists(thread as u32));
+                let gone = |thread: &i32| !exists(*thread as u32);
+                for thread in kernel.threads_let_through().into_iter().filter(gone) {
+                    kernel.forget_let_through(thread);
+                }
                 sleep(LOOK);
             }
         }
@@ -119,37 +130,35 @@ pub(crate) fn release_asked(asked: &HashMap<i32, i32>, let_through: &mut LetThro
 /// A thread that was to be stopped, by the event with this descriptor perhaps, goes on. Returns whether it is not traced any more. One that
 /// is about to take the event's signal is, until it stops for that, even if it blocks it; and one that is about to end, until that has been
 /// reported: a thread in execve(2) waits for it, and would keep others from being seized.
-fn release(kernel: &mut LinuxKernel, thread: i32, report: Report, event: Option<(i32, &mut LetThrough)>) -> bool {
-    let signal = match report {
+fn release(kernel: &mut LinuxKernel, thread: i32, report: Report, event: Option<i32>) -> bool {
+    let mut signal = match report {
         Report::Ended(_) => return true,
         Report::Signal(signal) => signal,
         Report::Event(..) => 0,
     };
-    let is_taken = signal != 0 && event.as_ref().is_some_and(|(event, _)| is_of_event(kernel, thread, *event));
-    if let Some((event, let_through)) = event
-        && !is_taken
-    {
-        let (pending, blocked) = kernel.signals_pending_and_blocked(thread);
-        let waits = pending & SIGNAL_MASK != 0;
-        let is_next = is_on_its_way((pending, blocked));
-        if waits && !is_next && signal != 0 {
-            // Its handler is to have the mask that the program has chosen. It stops again before it executes that.
-            let _ = kernel.interrupt(thread);
+    match event {
+        Some(event) if is_of_event(kernel, thread, signal, event) => signal = 0,
+        Some(event) if signal == 0 => {
+            if kernel.let_through(thread, &|info| info.is_of(event)) {
+                let _ = kernel.resume(thread, 0);
+                return false;
+            }
         }
-        let is_of_event = |info: SignalInfo| info.is_of_descriptor() && info.fd == event;
-        // Whatever it has stopped for, it stops for that next.
-        if is_next || waits && (signal != 0 || let_through.signals(thread, is_of_event, kernel)) {
+        // Its handler is to have the mask that the program has chosen. It stops again before it executes that.
+        Some(_) if kernel.signals_pending_and_blocked(thread).0 & SIGNAL_MASK != 0 => {
+            let _ = kernel.interrupt(thread);
             let _ = kernel.resume(thread, signal);
             return false;
         }
+        Some(_) | None => {}
     }
     leave_system_call(thread, kernel);
-    kernel.detach(thread, if is_taken { 0 } else { signal }).is_ok()
+    kernel.detach(thread, signal).is_ok()
 }
 
-/// Whether a thread has stopped for the signal of the event with this descriptor.
-fn is_of_event(kernel: &LinuxKernel, thread: i32, event: i32) -> bool {
-    kernel.signal_info(thread).is_ok_and(|info| info.is_of_descriptor() && info.fd == event)
+/// Whether the signal that a thread has stopped for is of the event with this descriptor.
+fn is_of_event(kernel: &LinuxKernel, thread: i32, signal: i32, event: i32) -> bool {
+    SIGNALS.contains(&signal) && kernel.signal_info(thread).is_ok_and(|info| info.is_of(event))
 }
 
 impl Removal<'_> {
@@ -427,14 +436,19 @@ impl Removal<'_> {
                     return Ok(false);
                 }
                 Some((_, Report::Signal(signal)))
-                    if !clock.as_ref().is_some_and(|clock| is_of_event(self.kernel, thread, clock.number())) =>
+                    if !clock
+                        .as_ref()
+                        .is_some_and(|clock| is_of_event(self.kernel, thread, signal, clock.number())) =>
                 {
                     self.gets_signal(thread);
                     let _ = self.kernel.resume(thread, signal);
                 }
                 // Interrupted before it could take the clock's signal, it stops for that next.
                 Some((_, Report::Event(..)))
-                    if clock.is_some() && is_on_its_way(self.kernel.signals_pending_and_blocked(thread)) =>
+                    if clock.as_ref().is_some_and(|clock| {
+                        let clock = clock.number();
+                        self.kernel.let_through(thread, &|info| info.is_of(clock))
+                    }) =>
                 {
                     self.has_time()?;
                     let _ = self.kernel.resume(thread, 0);

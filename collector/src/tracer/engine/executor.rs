@@ -12,14 +12,13 @@ use crate::tracer::burst::BurstEvent;
 use crate::tracer::burst::path::Goal;
 use crate::tracer::burst::taker::{BurstTaker, Standing};
 use crate::tracer::kernel::{Kernel, ThreadEvent};
-use crate::tracer::let_through::LetThrough;
 use crate::tracer::notice::best_notice;
 use crate::tracer::settings::Settings;
 use crate::tracer::shared::{Shared, monotonic_time};
 use crate::tracer::statistics::TracerStatistics;
 use crate::tracer::thread::Thread;
 use crate::tracer::thread::action::{Action, Release};
-use crate::tracer::thread::event::{Answer, Event};
+use crate::tracer::thread::event::{Answer, Event, Stop};
 use crate::tracer::thread::state::Surroundings;
 use crate::tracer::thread::system_call_restart::restart_system_call;
 use crate::tracer::thread::table::ThreadTable;
@@ -33,7 +32,6 @@ pub(crate) struct Executor<K: Kernel> {
     pub(crate) threads: ThreadTable<K::Event>,
     pub(crate) budget: Budget<K::Event>,
     taker: BurstTaker,
-    pub(crate) let_through: LetThrough,
     pub(crate) statistics: TracerStatistics,
     /// Threads are sampled. Those of a command are from its exec, which may come before the order to begin.
     pub(crate) recording: bool,
@@ -54,7 +52,6 @@ impl<K: Kernel> Executor<K> {
             threads: ThreadTable::new(settings.clock.attr(), settings.inherit),
             budget: Budget::new(settings, kernel.seed() ^ event.id, kernel.now()),
             taker: BurstTaker::new(settings.kind, settings.end),
-            let_through: LetThrough::default(),
             statistics: TracerStatistics::new(settings, stop_cost),
             recording: settings.command.is_some(),
             kernel,
@@ -73,14 +70,12 @@ impl<K: Kernel> Executor<K> {
 
     /// Asks the thread's state what `event` leads to, and has it done. Returns how the thread is to go on, if it stands still.
     pub(crate) fn drive(&mut self, thread: &mut Thread<K::Event>, event: Event) -> Option<Release> {
-        if matches!(event, Event::Stopped(_)) {
-            self.let_through.block_again(thread.id.tid, &mut self.kernel);
-        }
         let mut next = Some(event);
         let mut registers = None;
         let mut goes_on = None;
         while let Some(event) = next.take() {
-            let transition = thread.state.on(event, &self.surroundings(thread));
+            let around = self.surroundings(thread, &event);
+            let transition = thread.state.on(event, &around);
             thread.state = transition.state;
             goes_on = transition.release.or(goes_on);
             for action in transition.actions {
@@ -90,8 +85,9 @@ impl<K: Kernel> Executor<K> {
         goes_on
     }
 
-    fn surroundings(&self, thread: &Thread<K::Event>) -> Surroundings {
+    fn surroundings(&self, thread: &Thread<K::Event>, event: &Event) -> Surroundings {
         let over_budget = self.budget.governor.exceeded();
+        let stops_for_signal = matches!(event, Event::Stopped(Stop::Signal(_)));
         Surroundings {
             now: self.kernel.now(),
             recording: self.recording,
@@ -99,6 +95,7 @@ impl<K: Kernel> Executor<K> {
             over_budget,
             has_room: self.budget.governor.has_room(),
             may_be_let_go: over_budget
+                && stops_for_signal
                 && self.threads.follows
                 && self.threads.waiting_signals(thread, &self.kernel).0 == 0,
         }
@@ -151,7 +148,7 @@ impl<K: Kernel> Executor<K> {
             Action::StopClock => drop(thread.clock.disable()),
             Action::ForgetProgram => self.forget_program(thread),
             Action::LetSignalsThrough => {
-                self.let_through.signals(tid, |info| thread.owner_of(info).is_some(), &mut self.kernel);
+                self.kernel.let_through(tid, &|info| thread.owner_of(info).is_some());
             }
             Action::AskToStop => {
                 if self.kernel.interrupt(tid).is_err() {
@@ -254,7 +251,7 @@ impl<K: Kernel> Executor<K> {
 
     /// The thread is not traced any more.
     pub(crate) fn remove(&mut self, tid: i32) {
-        self.let_through.forget(tid);
+        self.kernel.forget_let_through(tid);
         let Some(mut thread) = self.threads.take(tid) else { return };
         self.budget.progress(&mut thread);
         self.drive(&mut thread, Event::Ended);

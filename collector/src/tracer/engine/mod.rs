@@ -33,7 +33,7 @@ use crate::tracer::thread::system_call_restart::restart_system_call;
 const LAST_SIGNALS: Duration = Duration::from_millis(200);
 /// After so many looks whether they wait still, a thread is asked again to stop for them.
 const ASK_AGAIN: u32 = 20;
-/// How long it is waited for a thread that takes one that it blocked, which it does as soon as it has a CPU.
+/// How long it is waited for a thread that is to block again what was let through to it.
 const BLOCKED_AGAIN: Duration = Duration::from_secs(5);
 /// How often to look at a stop how much CPU time passed.
 const AT_A_STOP: Duration = Duration::from_millis(100);
@@ -93,27 +93,43 @@ impl<K: Kernel> Engine<K> {
         }
         let Executor { kernel, budget, statistics, .. } = &mut self.executor;
         budget.look_at_all_time(kernel, statistics);
-        // A thread that is let go with the signal of its clock on its way would get it. Whether a signal waits and whether its thread
-        // stops for it change together, under the kernel's `siglock`.
-        // One that blocks it is asked to stop, but not where it waits in a system call: many fail with EINTR then.
+        self.take_last_signals();
+        let Executor { kernel, budget, statistics, .. } = &mut self.executor;
+        budget.end(kernel, statistics);
+        self.executor.statistics
+    }
+
+    /// A thread that is let go with the signal of its clock on its way would get it. Whether a signal waits and whether its thread stops for
+    /// it change together, under the kernel's `siglock`. One that blocks it is asked to stop, and takes it then.
+    fn take_last_signals(&mut self) {
+        let Executor { kernel, threads, .. } = &mut self.executor;
+        threads.look_at_handlers(kernel);
         let mut looks = 0_u32;
-        follow_until(&mut self, LAST_SIGNALS, |engine| {
+        follow_until(self, LAST_SIGNALS, |engine| {
             let Executor { kernel, threads, .. } = &mut engine.executor;
             let (mut is_over, asks) = (true, looks.is_multiple_of(ASK_AGAIN));
             looks += 1;
             for thread in threads.iter() {
-                let ((waiting, blocked), tid) = (threads.waiting_signals(thread, kernel), thread.id.tid);
+                let ((waiting, blocked), id) = (threads.waiting_signals(thread, kernel), thread.id);
                 is_over &= waiting == 0;
-                if asks && waiting & blocked != 0 && kernel.is_computing(tid) {
-                    let _ = kernel.interrupt(tid);
+                if asks && waiting & blocked != 0 && kernel.may_be_interrupted(id.pid, id.tid) {
+                    let _ = kernel.interrupt(id.tid);
                 }
             }
             is_over
         });
-        follow_until(&mut self, BLOCKED_AGAIN, |engine| engine.executor.let_through.is_over());
-        let Executor { kernel, budget, statistics, .. } = &mut self.executor;
-        budget.end(kernel, statistics);
-        self.executor.statistics
+        // Only those that have no CPU, or have nothing to take any more.
+        follow_until(self, BLOCKED_AGAIN, |engine| {
+            let kernel = &mut engine.executor.kernel;
+            let left = kernel.threads_let_through();
+            if looks.is_multiple_of(ASK_AGAIN) {
+                for &thread in &left {
+                    let _ = kernel.interrupt(thread);
+                }
+            }
+            looks += 1;
+            left.is_empty()
+        });
     }
 
     /// All other threads of the process are gone, and the one that called exec has the process's id now: it is found under its own

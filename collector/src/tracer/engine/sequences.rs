@@ -9,7 +9,7 @@ use crate::tracer::burst::BurstEvent;
 use crate::tracer::engine::Engine;
 use crate::tracer::kernel::scripted::Input::{
     self, Appears, Blocks, Breakpoint, Clock, ClockTellsTracer, Clone, Ends, Exec, Interrupt, JobControl, Pends,
-    Returns, Signal, Sleeps, StandsAt, Start, Starts, Stop, Time,
+    PendsNone, PendsOwn, Returns, Signal, Sleeps, StandsAt, Start, Starts, Stop, Time,
 };
 use crate::tracer::kernel::scripted::{CODE, ScriptedKernel};
 use crate::tracer::options::{BurstEnd, TracerKind};
@@ -130,7 +130,8 @@ fn a_signal_that_is_blocked_is_found_and_the_tracer_is_told_instead() {
         (Time(20_000), &[]),
         (Time(300), &["clock of 7 tells the tracer", "clock of 7 started"]),
         (ClockTellsTracer(7), &["clock of 7 sends 23 to 7", "clock of 7 started"]),
-        ENDS,
+        // The signal is not to be left to whoever waits for it.
+        (Stop, &["clock of 7 off", "interrupt 7"]),
     ]);
 }
 
@@ -375,15 +376,26 @@ fn a_clock_that_overflows_at_the_end_is_swallowed() {
 #[test]
 fn a_signal_that_is_blocked_at_the_end_is_taken_before_the_thread_is_let_go() {
     let blocked = [Start, Blocks(7, BOTH), Pends(7, libc::SIGWINCH)];
-    let asked = asked_at_the_end(&[&blocked[..], &[Stop, Interrupt(7), Clock(7)]].concat());
-    assert_eq!(asked, ["interrupt 7", "7 blocks 0x400000", "run 7", "7 blocks 0x8400000", "run 7"]);
-    // Another signal comes before it: its handler has the mask that the program has chosen.
-    let signal = Signal(7, libc::SIGUSR1);
-    let (before, after) = ([Stop, Interrupt(7), signal], [Interrupt(7), Clock(7)]);
-    let asked = asked_at_the_end(&[&blocked[..], &before, &[Time(1); 20], &after].concat());
-    let let_through = ["interrupt 7", "7 blocks 0x400000", "run 7"];
-    let expected = [&let_through[..2], &["run 7", "7 blocks 0x8400000", "run 7 with 10"], &let_through[..]].concat();
-    assert_eq!(asked, [&expected[..], &["7 blocks 0x8400000", "run 7"]].concat());
+    let ends = |then: &[Input]| asked_at_the_end(&[&blocked[..], then].concat());
+    let takes = ["interrupt 7", "let through 7", "run 7"];
+    assert_eq!(ends(&[Stop, Interrupt(7), Clock(7)]), [&takes[..], &["run 7"]].concat());
+    // Another signal comes before it. Its handler is to have the mask that the program has chosen.
+    let (before, after) = ([Stop, Interrupt(7), Signal(7, libc::SIGUSR1)], [Interrupt(7), Clock(7)]);
+    let asked = ends(&[&before[..], &[Time(1); 20], &after].concat());
+    assert_eq!(asked, [&takes[..], &["run 7 with 10"], &takes, &["run 7"]].concat());
+    // It is ignored meanwhile: the thread is stopped again, so that it blocks it again.
+    let none = [Stop, Interrupt(7), PendsNone(7)];
+    let asked = ends(&[&none[..], &[Time(1); 20], &[Interrupt(7)]].concat());
+    assert_eq!(asked, [&takes[..], &["interrupt 7", "run 7"]].concat());
+    // A thread that ends has nothing to block.
+    assert_eq!(ends(&[Stop, Interrupt(7), Ends(7, 0)]), takes);
     // A thread that waits in a system call is not interrupted.
-    assert!(asked_at_the_end(&[&blocked[..], &[Sleeps(7), Stop]].concat()).is_empty());
+    assert!(ends(&[Sleeps(7), Stop]).is_empty());
+}
+
+#[test]
+fn a_signal_of_the_program_that_is_blocked_at_the_end_stays() {
+    let script = [Start, Blocks(7, BOTH), PendsOwn(7, libc::SIGWINCH), Stop, Interrupt(7)];
+    let asked = asked_at_the_end(&[&script[..], &[Time(1000)]].concat());
+    assert_eq!(asked, ["interrupt 7", "run 7"]);
 }

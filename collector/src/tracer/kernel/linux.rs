@@ -1,5 +1,6 @@
 //! The kernel that is there.
 
+use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::sync::mpsc;
 use std::thread;
@@ -14,6 +15,7 @@ use crate::sys::process::{self, Mapping};
 use crate::sys::{
     self, EventFd, Mounts, PageTables, RegisterArea, Report, Scope, Server, SignalInfo, ThreadRegisters, WaitSet,
 };
+use crate::tracer::agent::waits::may_be_interrupted;
 use crate::tracer::kernel::{Kernel, Processes, ThreadEvent, ThreadMemory};
 use crate::tracer::notice::SIGNALS;
 
@@ -29,6 +31,9 @@ pub(crate) struct LinuxKernel {
     own_vvar: Option<u64>,
     page_tables: PageTables,
     mounts: Mounts,
+    /// What threads blocked before signals were let through to them, which they have not taken yet. A recorder that is killed meanwhile, for
+    /// some microseconds, leaves their masks as they are.
+    masks: HashMap<i32, u64>,
     /// Whether the program ends with the tracer, so that no signal of its own can be lost with that.
     takes_all: bool,
 }
@@ -44,6 +49,7 @@ impl LinuxKernel {
             own_vvar: own.map(|map| map.start),
             page_tables: PageTables::default(),
             mounts: Mounts::default(),
+            masks: HashMap::new(),
             takes_all: false,
         }
     }
@@ -79,7 +85,12 @@ impl Kernel for LinuxKernel {
     }
 
     fn next_report(&mut self) -> Option<(i32, Report)> {
-        sys::next_report(|signal, info| self.takes_all || SIGNALS.contains(&signal) && info.is_of_descriptor())
+        let is_own = |signal, info: SignalInfo| self.takes_all || SIGNALS.contains(&signal) && info.is_of_descriptor();
+        let (thread, report) = sys::next_report(is_own)?;
+        if let Some(mask) = self.masks.remove(&thread) {
+            let _ = sys::set_signal_mask(thread, mask);
+        }
+        Some((thread, report))
     }
 
     fn wait(&mut self, timeout: Duration) -> Option<(i32, SignalInfo)> {
@@ -127,12 +138,25 @@ impl Kernel for LinuxKernel {
         sys::signal_mask(thread)
     }
 
-    fn set_signal_mask(&mut self, thread: i32, mask: u64) -> Result<(), Errno> {
-        sys::set_signal_mask(thread, mask)
+    fn let_through(&mut self, thread: i32, is_of_event: &dyn Fn(SignalInfo) -> bool) -> bool {
+        // Of a call that has a mask of its own (ppoll(2), sigsuspend(2)) the thread's mask is that of after it. Changed, it is the one that
+        // counts; the call is made again then, with its own.
+        let Ok(mask) = sys::signal_mask(thread) else { return false };
+        let waits = |&&signal: &&i32| sys::waiting_signal(thread, signal).is_some_and(is_of_event);
+        let through = SIGNALS.iter().filter(waits).fold(0, |set, signal| set | 1 << (signal - 1));
+        let is_let = through != 0 && sys::set_signal_mask(thread, mask & !through).is_ok();
+        if is_let {
+            self.masks.insert(thread, mask);
+        }
+        is_let
     }
 
-    fn waiting_signal(&self, thread: i32, signal: i32) -> Option<SignalInfo> {
-        sys::waiting_signal(thread, signal)
+    fn threads_let_through(&self) -> Vec<i32> {
+        self.masks.keys().copied().collect()
+    }
+
+    fn forget_let_through(&mut self, thread: i32) {
+        self.masks.remove(&thread);
     }
 
     fn register(&self, thread: i32, offset: usize) -> u64 {
@@ -236,6 +260,10 @@ impl Processes for LinuxKernel {
     #[cfg(feature = "simulated-pmu")]
     fn has_signal_to_take(&self, thread: i32) -> bool {
         process::has_signal_to_take(thread as u32)
+    }
+
+    fn may_be_interrupted(&self, process: i32, thread: i32) -> bool {
+        may_be_interrupted(process, thread)
     }
 
     fn is_computing(&self, thread: i32) -> bool {

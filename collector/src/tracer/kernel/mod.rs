@@ -60,10 +60,14 @@ pub(crate) trait Kernel: ThreadMemory + Processes {
     fn signal_info(&self, thread: i32) -> Result<SignalInfo, Errno>;
     /// The signals a stopped thread blocks: bit n - 1 for signal n.
     fn signal_mask(&self, thread: i32) -> Result<u64, Errno>;
-    /// A stopped thread blocks these signals from now on.
-    fn set_signal_mask(&mut self, thread: i32, mask: u64) -> Result<(), Errno>;
-    /// What came with a signal of this number that waits for a stopped thread, and not for any of its process, if one does.
-    fn waiting_signal(&self, thread: i32, signal: i32) -> Option<SignalInfo>;
+    /// Lets one of [`SIGNALS`](crate::tracer::notice::SIGNALS) through to a stopped thread that an event of its own has sent and that waits for
+    /// it, even if the thread blocks it. Returns whether there is one: the thread is to go on without a signal, and stops for that before it
+    /// executes anything. From its next report on it blocks again what it blocked.
+    fn let_through(&mut self, thread: i32, is_of_event: &dyn Fn(SignalInfo) -> bool) -> bool;
+    /// Threads that have not stopped for that yet. If another thread has made the program ignore the signal meanwhile, they do not.
+    fn threads_let_through(&self) -> Vec<i32>;
+    /// A thread is gone that has not; its id may be another's.
+    fn forget_let_through(&mut self, thread: i32);
     /// A word of the `user_regs_struct` of a stopped thread; all bits set if it cannot be read.
     fn register(&self, thread: i32, offset: usize) -> u64;
     /// Changes such a word.
@@ -121,6 +125,8 @@ pub(crate) trait Processes {
     /// Whether a thread has to take a signal before it executes anything.
     #[cfg(feature = "simulated-pmu")]
     fn has_signal_to_take(&self, thread: i32) -> bool;
+    /// Whether a thread may be interrupted where it is now: it computes, or what it waits in is made again as if nothing had been.
+    fn may_be_interrupted(&self, process: i32, thread: i32) -> bool;
     /// Whether a thread runs, or could, and does not wait in a system call.
     fn is_computing(&self, thread: i32) -> bool;
 }

@@ -58,6 +58,10 @@ pub(crate) enum Input {
     Sleeps(i32),
     /// The signal of its clock waits for a thread.
     Pends(i32, i32),
+    /// The same of a signal that the program has sent.
+    PendsOwn(i32, i32),
+    /// None waits for a thread any more.
+    PendsNone(i32),
     /// The result register and the number of the system call a thread comes from.
     Returns(i32, i64, i64),
     /// Milliseconds pass, and this share of them in each thread.
@@ -73,6 +77,8 @@ pub(crate) struct ScriptedThread {
     pub(crate) system_call: i64,
     blocked: u64,
     pending: u64,
+    /// What waits is not of its clock.
+    pending_is_own: bool,
     computing: bool,
     info: SignalInfo,
     message: u64,
@@ -103,6 +109,8 @@ pub(crate) struct World {
     pub(crate) code: Vec<u8>,
     pub(crate) caught: u64,
     reports: VecDeque<(i32, Report)>,
+    /// Threads that take what they blocked.
+    let_through: Vec<i32>,
     told: VecDeque<(i32, SignalInfo)>,
     /// The events of threads that are open.
     events: HashMap<i32, OpenEvent>,
@@ -161,6 +169,7 @@ impl ScriptedKernel {
             code: code.to_vec(),
             caught: 0,
             reports: VecDeque::new(),
+            let_through: Vec::new(),
             told: VecDeque::new(),
             events: HashMap::new(),
             next_event: 10,
@@ -220,6 +229,7 @@ impl World {
             system_call: -1,
             blocked: 0,
             pending: 0,
+            pending_is_own: false,
             computing: true,
             info: SignalInfo { code: 0, fd: 0 },
             message: pid as u64,
@@ -325,6 +335,10 @@ impl World {
             }
             Input::Sleeps(tid) => self.change(tid, |thread| thread.computing = false),
             Input::Pends(tid, signal) => self.change(tid, |thread| thread.pending = 1 << (signal - 1)),
+            Input::PendsNone(tid) => self.change(tid, |thread| thread.pending = 0),
+            Input::PendsOwn(tid, signal) => {
+                self.change(tid, |thread| (thread.pending, thread.pending_is_own) = (1 << (signal - 1), true));
+            }
             Input::Returns(tid, result, call) => self.change(tid, |thread| {
                 thread.registers.general[0] = result as u64;
                 thread.system_call = call;
@@ -372,7 +386,9 @@ impl Kernel for ScriptedKernel {
     }
 
     fn next_report(&mut self) -> Option<(i32, Report)> {
-        self.world().reports.pop_front()
+        let (thread, report) = self.world().reports.pop_front()?;
+        self.forget_let_through(thread);
+        Some((thread, report))
     }
 
     fn wait(&mut self, timeout: Duration) -> Option<(i32, SignalInfo)> {
@@ -438,17 +454,23 @@ impl Kernel for ScriptedKernel {
         self.thread(thread, |thread| thread.blocked)
     }
 
-    fn set_signal_mask(&mut self, thread: i32, mask: u64) -> Result<(), Errno> {
-        self.request(thread, format!("{thread} blocks {mask:#x}"))?;
-        self.world().change(thread, |thread| thread.blocked = mask);
-        Ok(())
+    fn let_through(&mut self, thread: i32, is_of_event: &dyn Fn(SignalInfo) -> bool) -> bool {
+        let mut world = self.world();
+        let clock = SignalInfo { code: POLL_HUP, fd: world.event(Kind::Clock, thread) };
+        let waits = world.threads.get(&thread).is_some_and(|thread| thread.pending != 0 && !thread.pending_is_own);
+        if waits && is_of_event(clock) {
+            world.log.push(format!("let through {thread}"));
+            world.let_through.push(thread);
+        }
+        waits
     }
 
-    /// All that waits is of the thread's clock.
-    fn waiting_signal(&self, thread: i32, signal: i32) -> Option<SignalInfo> {
-        let world = self.0.borrow();
-        let waits = world.threads.get(&thread).is_some_and(|thread| thread.pending & 1 << (signal - 1) != 0);
-        waits.then(|| SignalInfo { code: POLL_HUP, fd: world.event(Kind::Clock, thread) })
+    fn threads_let_through(&self) -> Vec<i32> {
+        self.0.borrow().let_through.clone()
+    }
+
+    fn forget_let_through(&mut self, thread: i32) {
+        self.world().let_through.retain(|other| *other != thread);
     }
 
     fn register(&self, thread: i32, offset: usize) -> u64 {
@@ -603,6 +625,10 @@ impl Processes for ScriptedKernel {
     fn has_signal_to_take(&self, thread: i32) -> bool {
         let (pending, blocked) = self.signals_pending_and_blocked(thread);
         pending & !blocked != 0
+    }
+
+    fn may_be_interrupted(&self, _: i32, thread: i32) -> bool {
+        self.is_computing(thread)
     }
 
     fn is_computing(&self, thread: i32) -> bool {

@@ -134,14 +134,18 @@ impl<E: ThreadEvent> ThreadTable<E> {
         self.processes.get(&thread.id.pid).map_or(0, |process| process.caught)
     }
 
-    /// Signals that wait for a thread, that its process has handlers for, and that may be of its events; and the signals that it blocks.
+    /// Signals that wait for a thread, that may be of its events, and that the program could get: it has a handler, or the thread blocks them,
+    /// perhaps to wait for them (signalfd(2), sigwaitinfo(2)). And the signals that it blocks.
     pub(crate) fn waiting_signals(&self, thread: &Thread<E>, kernel: &impl Kernel) -> (u64, u64) {
-        let of_events = SIGNAL_MASK & self.caught(thread);
-        if of_events == 0 {
-            return (0, 0);
-        }
         let (pending, blocked) = kernel.signals_pending_and_blocked(thread.id.tid);
-        (pending & of_events, blocked)
+        (pending & SIGNAL_MASK & (self.caught(thread) | blocked), blocked)
+    }
+
+    /// Looks which signals the processes have handlers for now.
+    pub(crate) fn look_at_handlers(&mut self, kernel: &impl Kernel) {
+        for (&pid, process) in &mut self.processes {
+            process.caught = kernel.signals_caught(pid);
+        }
     }
 
     /// The thread whose clock has sent a signal.

@@ -66,6 +66,7 @@ impl AgentEngine {
         self.tree.begins_anew(process, self.kernel.cpu_time(process).unwrap_or_default());
         self.stops.forget_waiting(process);
         self.forget_followed(process);
+        self.kernel.forget_let_through(process);
         // The clock that was to stop it is no more.
         if self.stops.is_under_way(process) && self.kernel.interrupt(process).is_err() {
             // It was another thread, which is gone.

@@ -40,7 +40,7 @@ impl AgentEngine {
         asked.iter().for_each(|asked| self.disable_events(asked.thread));
         asked.retain(|asked| may_be_interrupted(asked.process, asked.thread));
         let events = asked.into_iter().map(|asked| (asked.thread, self.event_of(asked.thread))).collect();
-        release_asked(&events, &mut self.let_through, &mut self.kernel);
+        release_asked(&events, &mut self.kernel);
         if self.settings.command.is_some() {
             return;
         }

@@ -38,7 +38,6 @@ use crate::tracer::budget::stop_cost::{StopCost, calibrate};
 use crate::tracer::burst::BurstEvent;
 use crate::tracer::kernel::Kernel;
 use crate::tracer::kernel::linux::LinuxKernel;
-use crate::tracer::let_through::LetThrough;
 use crate::tracer::placement::Placement;
 use crate::tracer::settings::Settings;
 use crate::tracer::shared::{BeforeDrain, Shared};
@@ -89,7 +88,6 @@ pub(crate) struct AgentEngine {
     /// Threads that got no clock, as no more files may be open.
     without_file: HashSet<i32>,
     visits: Visits,
-    let_through: LetThrough,
     /// Children of fork that have not become another program yet.
     young: VecDeque<(Instant, i32, i32)>,
     stops: Stops,
@@ -180,7 +178,6 @@ impl AgentEngine {
             // Where there are agents, stops are rare.
             placement: if has_agents { Placement::afar() } else { Placement::prefer_tracer() },
             visits: Visits::new(end),
-            let_through: LetThrough::default(),
             young: VecDeque::new(),
             stops: Stops::default(),
             on_the_way: HashMap::new(),

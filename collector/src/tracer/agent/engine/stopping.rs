@@ -14,7 +14,7 @@ use crate::tracer::agent::tree::{State, Watched};
 use crate::tracer::agent::visits::leave_system_call;
 use crate::tracer::agent::waits::{is_made_again, may_be_interrupted};
 use crate::tracer::kernel::{Kernel, Processes};
-use crate::tracer::notice::{Notice, SIGNALS, best_notice, is_on_its_way};
+use crate::tracer::notice::{Notice, SIGNALS, best_notice};
 
 /// A process gets the agent when it has computed for so long.
 const SETTLED: Duration = Duration::from_millis(20);
@@ -160,11 +160,10 @@ impl AgentEngine {
 
     pub(super) fn take_reports(&mut self) {
         while let Some((thread, report)) = self.kernel.next_report() {
-            self.let_through.block_again(thread, &mut self.kernel);
             match report {
                 Report::Ended(status) => self.report_end(thread, status),
                 Report::Event(..) if self.followed.contains_key(&thread) => self.stopped_on_the_way(thread),
-                Report::Event(libc::PTRACE_EVENT_STOP, libc::SIGTRAP) if self.takes_signal_next(thread) => {
+                Report::Event(..) if self.takes_signal_next(thread) => {
                     let _ = self.kernel.resume(thread, 0);
                 }
                 Report::Event(libc::PTRACE_EVENT_STOP, libc::SIGTRAP) => self.stopped(thread),
@@ -185,12 +184,11 @@ impl AgentEngine {
         }
     }
 
-    /// Whether a thread that stands still was interrupted before it could take the signal of its clock or breakpoint. It stops for that next,
-    /// even if it has blocked it since.
+    /// Whether a thread that stands still has not taken the signal of its clock or breakpoint yet. It stops for that next, even if it has
+    /// blocked it since.
     pub(super) fn takes_signal_next(&mut self, thread: i32) -> bool {
         let event = self.event_of(thread);
-        is_on_its_way(self.kernel.signals_pending_and_blocked(thread))
-            || self.let_through.signals(thread, |info| info.is_of_descriptor() && info.fd == event, &mut self.kernel)
+        self.kernel.let_through(thread, &|info| info.is_of(event))
     }
 
     /// The descriptor of the event that is to stop a thread; -1 if it has none.
@@ -208,7 +206,6 @@ impl AgentEngine {
     }
 
     fn report_end(&mut self, thread: i32, status: i32) {
-        self.let_through.forget(thread);
         if self.settings.command == Some(thread) {
             let _ = self.shared.status.set(status);
         }
@@ -224,7 +221,7 @@ impl AgentEngine {
         let Ok(info) = self.kernel.signal_info(thread) else { return false };
         let Some(watched) = self.tree.get_mut(thread) else { return false };
         watched.will_overflow &= info.code != POLL_HUP;
-        info.is_of_descriptor() && info.fd == watched.clock.number()
+        info.is_of(watched.clock.number())
     }
 
     /// The process of a thread that reports itself.
