@@ -18,8 +18,7 @@ pub mod blocks;
 pub mod cores;
 pub mod diff;
 mod filters;
-mod head;
-pub mod idle;
+pub mod head;
 pub mod kind;
 pub mod lacks;
 pub mod left_out;
@@ -34,7 +33,7 @@ mod sentence;
 pub mod taxonomies;
 
 pub use filters::{only_of_code, passing};
-pub use head::{Bursts, EbsSource, Head, LbrSource};
+pub use head::Head;
 pub use kind::{Kind, Reader, Reads};
 pub use opening::{Hint, is_recording, not_for_counts, open, open_recording, read_counts};
 pub use opentelemetry::recording_of;

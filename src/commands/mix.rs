@@ -3,6 +3,7 @@
 mod csv;
 mod json;
 pub(super) mod keys;
+mod numbers;
 pub(super) mod query;
 pub(super) mod table;
 
@@ -12,7 +13,6 @@ use analyzer::Origin;
 use analyzer::counting::Detail;
 use analyzer::mix::{Key, Mix, Query, mix};
 use analyzer::paths::PathQuery;
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use reports::mix::nested::{Line, Node, for_each_line, nested};
 use reports::mix::numbers::Number;
 use reports::mix::order::Order;
@@ -24,6 +24,7 @@ use crate::commands::reporting::ReportArgs;
 use crate::input::Input;
 use crate::output;
 use crate::output::{Colours, Format, Layout, print_head};
+use numbers::numbers;
 use query::{PivotArgs, query, query_options, shaped};
 
 /// Print the instruction mix as a pivot table
@@ -132,12 +133,6 @@ fn print(args: &Args, query: &Query, input: &Input<'_>) -> anyhow::Result<()> {
         Format::Csv | Format::Parquet => csv::print(&report, out),
         Format::Json => json::print(&report, out),
     })
-}
-
-/// Numbers by their names.
-fn numbers() -> impl TypedValueParser<Value = Number> {
-    let named = |number: Number| PossibleValue::new(number.as_str()).aliases(number.other_name()).help(number.about());
-    PossibleValuesParser::new(Number::ALL.map(named)).try_map(|name| name.parse::<Number>())
 }
 
 /// Keys as they are written.
