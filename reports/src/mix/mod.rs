@@ -7,7 +7,9 @@ pub mod order;
 mod query;
 mod said;
 pub mod unmatched;
+mod wrong;
 
 pub use more_numbers::{Asked, Numbered};
-pub use query::{Shape, WrongShape, group_by, key};
-pub use said::{bounds, precision, said, without_code, without_source};
+pub use query::{Shape, group_by, key};
+pub use said::{bounds, lacks_code, precision, said, without_source};
+pub use wrong::WrongShape;
