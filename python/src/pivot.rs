@@ -10,7 +10,7 @@ use reports::mix::{Asked, Numbered, Shape, key};
 
 use crate::columns::Columns;
 use crate::table::Table;
-use crate::words::Meaningless;
+use crate::words::{Keywords, Meaningless};
 
 /// What is asked for, in words.
 pub struct Words {
@@ -30,15 +30,12 @@ pub struct Question {
     sort: Order,
 }
 
-/// An argument that means nothing: its name, and why.
-pub type Wrong = (&'static str, String);
-
 impl Words {
     /// What they ask for.
     ///
     /// # Errors
     /// An argument means nothing, or it does not go with another.
-    pub fn understood(self, taxonomies: &Taxonomies, threads: usize) -> Result<Question, Wrong> {
+    pub fn understood(self, taxonomies: &Taxonomies, threads: usize) -> Result<Question, Meaningless> {
         let numbers = self.values.iter().map(|name| name.parse()).collect::<Result<Vec<Number>, _>>();
         let query = Query {
             rows: keys("rows", &self.rows, taxonomies)?,
@@ -48,12 +45,12 @@ impl Words {
             ..Query::default()
         };
         let Ok(sort) = self.sort.parse();
-        let numbers = numbers.map_err(|why| ("values", why.to_string()))?;
+        let numbers = numbers.map_err(|why| Meaningless::argument("values", why))?;
         let shape = Shape { per: &self.per, numbers: &numbers, sort: &sort, subtotals: false };
         if query.rows.is_empty() && self.per.is_empty() {
-            return Err(("rows", "a mix needs at least one row key".to_owned()));
+            return Err(Meaningless::argument("rows", "a mix needs at least one row key"));
         }
-        let query = shape.shape(query, taxonomies).map_err(|wrong| (wrong.option, wrong.why))?;
+        let query = shape.shape(query, taxonomies).map_err(|wrong| Meaningless(wrong.sentence(&Keywords)))?;
         Ok(Question { query, per: self.per, numbers, sort })
     }
 }
@@ -62,16 +59,17 @@ impl Words {
 ///
 /// # Errors
 /// There is no such key.
-pub fn keys(argument: &'static str, names: &[String], taxonomies: &Taxonomies) -> Result<Vec<Key>, Wrong> {
-    names.iter().map(|name| key(name, taxonomies).map_err(|why| (argument, why))).collect()
+pub fn keys(argument: &str, names: &[String], taxonomies: &Taxonomies) -> Result<Vec<Key>, Meaningless> {
+    names.iter().map(|name| key(name, taxonomies).map_err(|why| Meaningless::argument(argument, why))).collect()
 }
 
 /// Filters by their texts.
 ///
 /// # Errors
 /// One cannot be read.
-pub fn filters(texts: &[String], taxonomies: &Taxonomies) -> Result<Vec<Filter>, Wrong> {
-    texts.iter().map(|text| Filter::read(text, taxonomies).map_err(|why| ("filter", why.to_string()))).collect()
+pub fn filters(texts: &[String], taxonomies: &Taxonomies) -> Result<Vec<Filter>, Meaningless> {
+    let read = |text: &String| Filter::read(text, taxonomies).map_err(|why| Meaningless::argument("filter", why));
+    texts.iter().map(read).collect()
 }
 
 impl Question {
@@ -82,11 +80,14 @@ impl Question {
     pub fn table(&self, analysis: &Analysis, mix: &Mix) -> anyhow::Result<Table> {
         let Question { query, per, numbers, sort } = self;
         let shape = Shape { per, numbers, sort, subtotals: false };
-        let notes = reports::mix::said(query, &shape, analysis, mix)?;
-        if let Some(why) = reports::mix::without_code(query, analysis) {
-            anyhow::bail!(why);
-        }
-        sort.check(mix).map_err(|why| Meaningless(why.to_string()))?;
+        let notes = reports::mix::said((query, &shape), analysis, mix, &Keywords)?;
+        anyhow::ensure!(
+            !reports::mix::lacks_code(query, analysis),
+            "the code of no module could be read, so there is no mix by {}: name the binaries with binaries or symfs of \
+             hbbp.open, or ask for rows=\"module\"",
+            query.rows.iter().map(Key::to_string).collect::<Vec<_>>().join(",")
+        );
+        sort.check(mix).map_err(|why| Meaningless(why.sentence(&Keywords)))?;
         let quality = reports::mix::precision(analysis, mix).map(|precision| precision.text);
         let asked = Asked { query, mix, origin: analysis.origin, per: per.len(), numbers };
         let rows = Rows::of(&asked, &shape).columns(&asked)?;
