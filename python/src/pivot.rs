@@ -1,12 +1,11 @@
 //! The instruction mix as a table.
 
-use analyzer::mix::{Filter, Key, Mix, Query, Sum, Taxonomies};
+use analyzer::mix::{Filter, Key, Mix, Query, Taxonomies};
 use analyzer::{Analysis, Origin};
-use arrow_schema::ArrowError;
 use reports::mix::nested::{for_each_line, nested};
-use reports::mix::numbers::{Number, part};
+use reports::mix::numbers::Number;
 use reports::mix::order::Order;
-use reports::mix::{Asked, Numbered, Shape, key};
+use reports::mix::{Asked, Described, Shape, key};
 
 use crate::columns::Columns;
 use crate::table::Table;
@@ -90,59 +89,31 @@ impl Question {
         sort.check(mix).map_err(|why| Meaningless(why.sentence(&Keywords)))?;
         let quality = reports::mix::precision(analysis, mix).map(|precision| precision.text);
         let asked = Asked { query, mix, origin: analysis.origin, per: per.len(), numbers };
-        let rows = Rows::of(&asked, &shape).columns(&asked)?;
-        Ok(Table::new(rows.batch()?).with(mix.instructions, quality, notes))
+        Ok(Table::new(columns(&asked, &shape).batch()?).with(mix.instructions, quality, notes))
     }
 }
 
-/// The rows of a mix, in their order.
-#[derive(Default)]
-struct Rows<'a> {
-    /// The values of the keys of each.
-    values: Vec<(&'a [String], &'a [String])>,
-    sums: Vec<Sum>,
-    /// What else is asked for of each.
-    more: Vec<Vec<(String, Option<f64>)>>,
-}
-
-impl<'a> Rows<'a> {
-    fn of(asked: &Asked<'a>, shape: &Shape<'_>) -> Self {
-        let levels = shape.levels(asked.query.rows.len());
-        let nodes = nested(asked.mix, asked.query, (&levels, asked.per), shape.sort);
-        let mut rows = Rows::default();
-        for_each_line(&nodes, &asked.mix.all, (asked.per, usize::MAX), &mut |line| {
-            let Some(row) = line.row() else { return };
-            for &cell in &row.cells {
-                let sum = Sum::of([cell]);
-                let of = Numbered { sum: &sum, whole: line.whole, values: Some(&cell.row), row: Some(&row.sum) };
-                rows.more.push(asked.more_numbers(&of));
-                rows.values.push((&cell.row, &cell.column));
-                rows.sums.push(sum);
-            }
-        });
-        rows
+/// The columns of a mix: its keys, and the numbers of its rows.
+fn columns(asked: &Asked<'_>, shape: &Shape<'_>) -> Columns {
+    let levels = shape.levels(asked.query.rows.len());
+    let nodes = nested(asked.mix, asked.query, (&levels, asked.per), shape.sort);
+    let mut rows = Vec::new();
+    for_each_line(&nodes, &asked.mix.all, (asked.per, usize::MAX), &mut |line| rows.extend(asked.pairs(&line)));
+    let mut columns = Columns::default();
+    for (at, key) in asked.query.rows.iter().chain(&asked.query.columns).enumerate() {
+        columns.texts(key.as_str(), rows.iter().map(|(cell, _)| cell.row.iter().chain(&cell.column).nth(at)));
     }
-
-    fn columns(&self, asked: &Asked<'_>) -> Result<Columns, ArrowError> {
-        let mut columns = Columns::default();
-        let value = |at: usize| self.values.iter().map(move |(row, column)| row.iter().chain(*column).nth(at));
-        for (at, key) in asked.query.rows.iter().chain(&asked.query.columns).enumerate() {
-            columns.texts(key.as_str(), value(at));
-        }
-        let mix = asked.mix;
-        let uncertain: Vec<_> = self.sums.iter().map(|sum| mix.uncertainty_of(sum)).collect();
-        columns.numbers("count", self.sums.iter().map(|sum| Some(sum.count)));
-        columns.numbers("share", self.sums.iter().map(|sum| Some(part(sum.count, mix.instructions))));
-        columns.numbers("count_error", uncertain.iter().map(|of| of.count.half_width));
-        columns.numbers("share_error", uncertain.iter().map(|of| of.share.half_width));
-        columns.flags("rests_on_little", uncertain.iter().map(|of| Some(of.share.rests_on_little)));
-        let nothing = Sum::default();
-        let named = Numbered { sum: &nothing, whole: &nothing, values: Some(&[]), row: Some(&nothing) };
-        for (at, (name, _)) in asked.more_numbers(&named).into_iter().enumerate() {
-            columns.numbers(name, self.more.iter().map(|of| of.get(at).and_then(|(_, number)| *number)));
-        }
-        Ok(columns)
+    let rows = || rows.iter().map(|(_, row)| row);
+    let [count, share, count_error, share_error, rests_on_little] = Described::NAMES;
+    columns.numbers(count, rows().map(|row| Some(row.count)));
+    columns.numbers(share, rows().map(|row| Some(row.share)));
+    columns.numbers(count_error, rows().map(|row| row.count_error));
+    columns.numbers(share_error, rows().map(|row| row.share_error));
+    columns.flags(rests_on_little, rows().map(|row| Some(row.rests_on_little)));
+    for (at, name) in asked.more_names().into_iter().enumerate() {
+        columns.numbers(name, rows().map(|row| row.more.get(at).and_then(|(_, number)| *number)));
     }
+    columns
 }
 
 /// The numbers that a table of functions has beside the usual ones.

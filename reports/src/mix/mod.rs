@@ -1,6 +1,6 @@
 //! The pivot: what may be asked, rows in their order, the numbers of each, and what there is to say of them.
 
-mod more_numbers;
+mod described;
 pub mod nested;
 pub mod numbers;
 pub mod order;
@@ -9,7 +9,7 @@ mod said;
 pub mod unmatched;
 mod wrong;
 
-pub use more_numbers::{Asked, Numbered};
+pub use described::{Asked, Described, Numbered};
 pub use query::{Shape, group_by, key};
 pub use said::{bounds, lacks_code, precision, said, without_source};
 pub use wrong::WrongShape;
