@@ -8,7 +8,7 @@ use anyhow::Context;
 use collector::machine::Machine;
 use formats::calibration::{Calibration, SCHEMA};
 
-use reports::models::data_folder;
+use reports::folders::data_folder;
 
 /// The file: below `XDG_DATA_HOME`, by default `~/.local/share`.
 pub fn file() -> anyhow::Result<PathBuf> {

@@ -14,14 +14,14 @@ use analyzer::paths::PathQuery;
 use analyzer::recording::{ModuleTable, Subset, notes};
 use analyzer::uncertainty::{Rows, Side};
 use analyzer::{Analysis, BinaryOverride, BinarySearch, Microarchitecture, Options, Origin, Step, analyze_paths};
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use archive::Archives;
 use collector::find_program;
 use otlp::begins_like_otlp;
 use perfdata::{Features, Recording};
 use reports::Head;
 use reports::kind::{ZSTD, begin_of, is_document};
-pub use reports::lacks::{WITHOUT_CODE, WITHOUT_LINES, require_samples, without_samples};
+pub use reports::lacks::{require_samples, without_samples};
 use reports::left_out::left_out;
 use reports::mix::group_by;
 use reports::models::{self, Chosen};
@@ -33,6 +33,10 @@ use crate::debuginfod;
 use crate::output;
 use crate::progress::Progress;
 use crate::usage::wrong_usage;
+
+/// What to do where code was asked for, and none is known.
+pub const WITHOUT_CODE: &str =
+    "the code of no module could be read: name the binaries with --binary [RECORDED=]FILE or --symfs DIR";
 
 /// The recording that is read where none is named.
 pub const DEFAULT_RECORDING: &str = "hbbp.data";
@@ -460,7 +464,7 @@ impl AnalysisArgs {
             self.analyze_quietly(chosen, recording, group_by, detail, subset, &|step| progress.step(step))?;
         drop(progress);
         let asked = self.model.as_deref().filter(|_| subset == Subset::Whole);
-        chosen.check_analysis(asked, &mut analysis)?;
+        chosen.check_analysis(asked, &mut analysis).map_err(|others| anyhow!("{others}: leave out --model"))?;
         Ok(analysis)
     }
 

@@ -35,7 +35,7 @@ impl Attribute {
         let text = || match value {
             Some(AnyValue { string_value: Some(text), .. }) => Ok(Rc::from(text.as_str())),
             Some(AnyValue { string_value_strindex: Some(index), .. }) => {
-                tables.text(*index, "the value of an attribute").map(Rc::from)
+                tables.shared_text(*index, "the value of an attribute")
             }
             _ => Ok(Rc::from("")),
         };
@@ -120,8 +120,8 @@ impl Whose {
     }
 
     /// The path of a file that was mapped, of which profilers have the name alone: it is known of the program itself.
-    pub(crate) fn path_of<'a>(&'a self, name: &'a str) -> &'a str {
-        let program = self.executable_path.as_deref();
+    pub(crate) fn path_of<'a>(&'a self, name: &'a Rc<str>) -> &'a Rc<str> {
+        let program = self.executable_path.as_ref();
         program.filter(|path| !name.contains('/') && base_name(path) == Some(name)).unwrap_or(name)
     }
 }

@@ -21,7 +21,7 @@ use crate::message::ProfilesData;
 
 /// Bytes that are looked at to tell what a file is.
 const BEGIN: u64 = 4096;
-/// How much data grows at most when it is unpacked, and what it may have beyond that.
+/// How much data grows at most when it is unpacked, once or twice, and what it may have beyond that.
 const MOST_GROWTH: u64 = 1000;
 const ALWAYS: u64 = 1 << 20;
 
@@ -155,10 +155,14 @@ impl Packing {
     }
 }
 
-/// What was packed, unpacked.
-fn unpacked(bytes: Cow<'_, [u8]>) -> Result<Cow<'_, [u8]>, Error> {
+/// How many bytes such data may have, unpacked.
+pub(crate) fn most_unpacked(bytes: &[u8]) -> u64 {
+    (bytes.len() as u64).saturating_mul(MOST_GROWTH).saturating_add(ALWAYS)
+}
+
+/// What was packed, unpacked, if that has so many bytes at most.
+fn unpacked(bytes: Cow<'_, [u8]>, most: u64) -> Result<Cow<'_, [u8]>, Error> {
     let Some(packing) = Packing::of(&bytes) else { return Ok(bytes) };
-    let most = (bytes.len() as u64).saturating_mul(MOST_GROWTH).saturating_add(ALWAYS);
     let mut plain = Vec::new();
     let failed = |source| Error::Unpack { by: packing.name(), source };
     let read = packing.reader(&bytes).and_then(|reader| reader.take(most + 1).read_to_end(&mut plain));
@@ -168,15 +172,18 @@ fn unpacked(bytes: Cow<'_, [u8]>) -> Result<Cow<'_, [u8]>, Error> {
     Ok(plain.into())
 }
 
-/// All bytes of a file, unpacked.
-pub(crate) fn read(file: &Path) -> Result<Vec<u8>, Error> {
+/// All bytes of a file, unpacked, and how many such a file may have: what is packed in them may not have more.
+pub(crate) fn read(file: &Path) -> Result<(Vec<u8>, u64), Error> {
     let bytes = std::fs::read(file).map_err(Error::Read)?;
-    Ok(unpacked(bytes.into())?.into_owned())
+    let most = most_unpacked(&bytes);
+    Ok((unpacked(bytes.into(), most)?.into_owned(), most))
 }
 
-/// Hands each message of a file to `take`, as a protocol buffer, with the number of bytes that it has there.
+/// Hands each message of a file to `take`, as a protocol buffer, with the number of bytes that it has there. Unpacked, none may have more
+/// than `most`.
 pub(crate) fn for_each_message(
     bytes: &[u8],
+    most: u64,
     mut take: impl FnMut(&[u8], u64) -> Result<(), Error>,
 ) -> Result<(), Error> {
     if is_json(bytes) || is_message(bytes) {
@@ -191,7 +198,9 @@ pub(crate) fn for_each_message(
         let split = usize::try_from(length).ok().and_then(|length| messages.split_at_checked(length));
         let cut = || Error::Cut { number, length: length.into(), left: messages.len() as u64 };
         let (message, next) = split.ok_or_else(cut)?;
-        each_of(&unpacked(message.into())?, number, &mut |plain| take(plain, message.len() as u64))?;
+        each_of(&unpacked(message.into(), most.min(most_unpacked(message)))?, number, &mut |plain| {
+            take(plain, message.len() as u64)
+        })?;
         (rest, number) = (next, number + 1);
     }
     Ok(())

@@ -12,7 +12,7 @@ use perfdata::{Avma, BuildId, Comm, CpuMode, FeatureBit, Features, Mmap, RecordT
 
 use crate::Error;
 use crate::attributes::{Attribute, Whose};
-use crate::container::{for_each_message, read};
+use crate::container::{for_each_message, most_unpacked, read};
 use crate::events::{BY_ADDRESS, Event, Meaning};
 use crate::frames::{Frames, Leaf, Mapped};
 use crate::message::{InstrumentationScope, ProfileHead, Sample};
@@ -36,7 +36,8 @@ pub trait Files {
 /// # Errors
 /// The file cannot be read, is no OTLP profile of a version that is known, is damaged, or has nothing that counts; or `out` fails.
 pub fn convert<W: Write + Seek>(file: &Path, files: &dyn Files, out: W) -> Result<W, Error> {
-    convert_bytes(&read(file)?, files, out)
+    let (bytes, most) = read(file)?;
+    convert_unpacked(&bytes, most, files, out)
 }
 
 /// The same of what a file has, unpacked.
@@ -44,6 +45,11 @@ pub fn convert<W: Write + Seek>(file: &Path, files: &dyn Files, out: W) -> Resul
 /// # Errors
 /// As [`convert`].
 pub fn convert_bytes<W: Write + Seek>(bytes: &[u8], files: &dyn Files, out: W) -> Result<W, Error> {
+    convert_unpacked(bytes, most_unpacked(bytes), files, out)
+}
+
+/// `most`: bytes that a message may have, unpacked.
+fn convert_unpacked<W: Write + Seek>(bytes: &[u8], most: u64, files: &dyn Files, out: W) -> Result<W, Error> {
     let mut converter = Converter {
         writer: Writer::create(out, &Event::descriptions())?,
         files,
@@ -59,7 +65,7 @@ pub fn convert_bytes<W: Write + Seek>(bytes: &[u8], files: &dyn Files, out: W) -
         first: u64::MAX,
         last: 0,
     };
-    for_each_message(bytes, |message, packed| {
+    for_each_message(bytes, most, |message, packed| {
         // What was packed inside of the file may count for more than its bytes there, as honest messages do.
         let bytes = (message.len() as u64).min(packed.saturating_mul(MOST_PACKING));
         converter.most = converter.most.saturating_add(bytes.saturating_mul(MOST_GROWTH));
@@ -94,7 +100,7 @@ struct Converter<'f, W: Write> {
     /// Which places the processes have.
     mapped: HashSet<(u32, usize)>,
     /// Files by path and hash.
-    identified: HashMap<(String, Rc<str>), Option<BuildId>>,
+    identified: HashMap<(Rc<str>, Rc<str>), Option<BuildId>>,
     processes: Processes,
     notes: Notes,
     hosts: HashSet<Rc<str>>,
@@ -113,9 +119,40 @@ struct Spot {
     without_address: Option<Rc<str>>,
 }
 
+/// A profile that has samples.
+struct Headed<'a> {
+    bytes: &'a [u8],
+    head: ProfileHead,
+}
+
+impl<'a> Headed<'a> {
+    /// `None` of one without samples.
+    fn of(bytes: &'a [u8], tables: &Tables<'_>) -> Result<Option<Self>, Error> {
+        if samples(bytes).next().is_none() {
+            return Ok(None);
+        }
+        // Other signals have no such tables, and other versions other ones.
+        if tables.is_empty(Table::Texts) {
+            return Err(Error::Without { what: "dictionary" });
+        }
+        if tables.is_empty(Table::Stacks) {
+            return Err(Error::Without { what: "table of stacks" });
+        }
+        Ok(Some(Headed { bytes, head: decode("a profile", bytes)? }))
+    }
+
+    fn samples(&self) -> impl Iterator<Item = Result<&'a [u8], Error>> {
+        samples(self.bytes)
+    }
+}
+
 /// The samples of a profile.
+fn samples(profile: &[u8]) -> impl Iterator<Item = Result<&[u8], Error>> {
+    Fields::of("a profile", profile).numbered(2)
+}
+
+/// What the samples of a profile count as.
 struct Profiled {
-    event: usize,
     meaning: Meaning,
     began: u64,
     duration: u64,
@@ -142,14 +179,16 @@ impl<W: Write + Seek> Converter<'_, W> {
                     let InstrumentationScope { name, version } = decode("the name of a profiler", named?)?;
                     self.notes.producer(&name, &version);
                 }
-                let profiles = || Fields::of("profiles of a profiler", scope).numbered(2);
+                let mut profiles = Vec::new();
+                for profile in Fields::of("profiles of a profiler", scope).numbered(2) {
+                    profiles.extend(Headed::of(profile?, &tables)?);
+                }
                 let mut by_address = false;
-                for profile in profiles().filter(|_| !tables.is_empty(Table::Texts)) {
-                    let head: ProfileHead = decode("a profile", profile?)?;
+                for Headed { head, .. } in &profiles {
                     by_address |= tables.value_type(head.sample_type)?.0 == BY_ADDRESS;
                 }
-                for profile in profiles() {
-                    self.profile(profile?, by_address, &whose, (&tables, &mut frames, &mut spots))?;
+                for profile in &profiles {
+                    self.profile(profile, by_address, &whose, (&tables, &mut frames, &mut spots))?;
                 }
             }
         }
@@ -159,30 +198,19 @@ impl<W: Write + Seek> Converter<'_, W> {
     /// `by_address`: the same profiler has the same instructions by address.
     fn profile(
         &mut self,
-        profile: &[u8],
+        profile: &Headed<'_>,
         by_address: bool,
         whose: &Whose,
         (tables, frames, spots): (&Tables<'_>, &mut Frames<'_>, &mut Spots),
     ) -> Result<(), Error> {
-        let samples = || Fields::of("a profile", profile).numbered(2);
-        if samples().next().is_none() {
-            return Ok(());
-        }
-        // Other signals have no such tables, and other versions other ones.
-        if tables.is_empty(Table::Texts) {
-            return Err(Error::Without { what: "dictionary" });
-        }
-        if tables.is_empty(Table::Stacks) {
-            return Err(Error::Without { what: "table of stacks" });
-        }
-        let head: ProfileHead = decode("a profile", profile)?;
+        let head = &profile.head;
         let kind = tables.value_type(head.sample_type)?;
         let Some(mut meaning) = Meaning::of(&kind, &tables.value_type(head.period_type)?, head.period) else {
-            self.notes.leave_out(&kind, samples().count() as u64);
+            self.notes.leave_out(&kind, profile.samples().count() as u64);
             return Ok(());
         };
         if by_address && kind.0 == "instructions" {
-            self.notes.by_context += samples().count() as u64;
+            self.notes.by_context += profile.samples().count() as u64;
             return Ok(());
         }
         for &index in &head.attribute_indices {
@@ -192,8 +220,8 @@ impl<W: Write + Seek> Converter<'_, W> {
             }
         }
         let duration = if head.duration_nano == 0 { DURATION } else { head.duration_nano };
-        let profiled = Profiled { event: meaning.event.index(), meaning, began: head.time_unix_nano, duration };
-        for sample in samples() {
+        let profiled = Profiled { meaning, began: head.time_unix_nano, duration };
+        for sample in profile.samples() {
             let sample: Sample = decode("a sample", sample?)?;
             self.sample(&sample, &profiled, whose, (frames, spots))?;
         }
@@ -281,7 +309,7 @@ impl<W: Write + Seek> Converter<'_, W> {
         (self.first, self.last) = (self.first.min(time), self.last.max(time));
         let cpu_mode = if spot.in_kernel { CpuMode::Kernel } else { CpuMode::User };
         self.writer.write_sample(&SampleFields {
-            event: of.event,
+            event: of.meaning.event.index(),
             cpu_mode,
             ip: spot.address,
             pid: thread.pid,
@@ -336,14 +364,14 @@ impl<W: Write + Seek> Converter<'_, W> {
     fn spot(&mut self, leaf: &Leaf, whose: &Whose) -> Spot {
         let nowhere =
             |address, in_kernel| Spot { address, place: None, in_kernel, has_callers: false, without_address: None };
-        let of_user = |path: &str| Code::File { path: path.to_owned(), build_id: None };
+        let of_user = |path: &str| Code::File { path: path.into(), build_id: None };
         let (code, at, what) = match leaf {
             Leaf::Mapped { mapping, address, in_kernel: true } => {
                 let offset = mapping.offset_of(*address).map_or(*address, |_| address - mapping.start);
                 let code = match mapping.name.trim_matches(['[', ']']) {
                     "vmlinux" | "" => Code::Kernel { build_id: mapping.build_id },
                     name if name.starts_with("kernel") => Code::Kernel { build_id: mapping.build_id },
-                    name => Code::InKernel { name: format!("[{name}]") },
+                    name => Code::InKernel { name: format!("[{name}]").into() },
                 };
                 (code, At::Offset(offset), None)
             }
@@ -360,7 +388,7 @@ impl<W: Write + Seek> Converter<'_, W> {
                 (of_user(&path), At::Address(0), Some("functions by name".into()))
             }
             Leaf::Made { name, offset } => {
-                let name = if name.starts_with("bpf_") { name.to_string() } else { format!("[{name}]") };
+                let name = if name.starts_with("bpf_") { name.clone() } else { format!("[{name}]").into() };
                 (Code::InKernel { name }, At::Offset(*offset), Some("programs of the kernel".into()))
             }
             Leaf::Interpreted(what) => (of_user(&format!("//{what}")), At::Address(0), Some(what.clone())),
@@ -378,7 +406,7 @@ impl<W: Write + Seek> Converter<'_, W> {
         match self.places.of(&code) {
             Some(place) => {
                 let address = place.address(at);
-                Spot { place: Some(Rc::new(place)), without_address: what, ..nowhere(address, in_kernel) }
+                Spot { place: Some(place), without_address: what, ..nowhere(address, in_kernel) }
             }
             None if in_kernel => Spot { without_address: Some("another kernel".into()), ..nowhere(of_kernel(0), true) },
             None => Spot { without_address: Some("too many files".into()), ..nowhere(unknown(0), false) },
@@ -386,11 +414,11 @@ impl<W: Write + Seek> Converter<'_, W> {
     }
 
     /// The path and the id of a file that was mapped.
-    fn file(&mut self, mapping: &Mapped, whose: &Whose) -> (String, Option<BuildId>) {
-        let path = match mapping.name.as_str() {
-            "" | "<anonymous-blob>" => "//anon",
-            "linux-vdso.1.so" => "[vdso]",
-            name => whose.path_of(name),
+    fn file(&mut self, mapping: &Mapped, whose: &Whose) -> (Rc<str>, Option<BuildId>) {
+        let path: Rc<str> = match &*mapping.name {
+            "" | "<anonymous-blob>" => "//anon".into(),
+            "linux-vdso.1.so" => "[vdso]".into(),
+            _ => whose.path_of(&mapping.name).clone(),
         };
         let no_file = path.starts_with("//") || path.starts_with('[');
         let unknown = || BuildId::new(&UNKNOWN_ID);
@@ -398,15 +426,15 @@ impl<W: Write + Seek> Converter<'_, W> {
             _ if no_file => None,
             (Some(id), _) => Some(*id),
             (None, Some(hash)) => {
-                let key = (path.to_owned(), hash.clone());
-                let find = || self.files.id_of(path, hash).and_then(|id| BuildId::new(&id));
+                let key = (path.clone(), hash.clone());
+                let find = || self.files.id_of(&path, hash).and_then(|id| BuildId::new(&id));
                 self.identified.entry(key).or_insert_with(find).or_else(unknown)
             }
             // Any file could have this name.
             (None, None) if !path.contains('/') => unknown(),
             (None, None) => None,
         };
-        (path.to_owned(), id)
+        (path, id)
     }
 
     fn finish(self) -> Result<W, Error> {

@@ -31,12 +31,12 @@ pub(crate) enum Leaf {
 }
 
 /// A part of a file that was mapped.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mapped {
     pub start: u64,
     pub limit: u64,
     pub file_offset: u64,
-    pub name: String,
+    pub name: Rc<str>,
     pub build_id: Option<BuildId>,
     pub hash: Option<Rc<str>>,
 }
@@ -112,7 +112,7 @@ impl<'a> Frames<'a> {
             let after = address.wrapping_add(1);
             return Ok(match (mapping, self.name_of(location)?) {
                 (Some(mapping), _) => Leaf::Mapped { mapping, address: after, in_kernel: true },
-                (None, Some(name)) if address < KERNEL_HALF => Leaf::Made { name: name.into(), offset: address },
+                (None, Some(name)) if address < KERNEL_HALF => Leaf::Made { name, offset: address },
                 _ => Leaf::Kernel { address: after },
             });
         }
@@ -138,11 +138,11 @@ impl<'a> Frames<'a> {
         Ok("".into())
     }
 
-    fn name_of(&self, location: &Location) -> Result<Option<String>, Error> {
+    fn name_of(&self, location: &Location) -> Result<Option<Rc<str>>, Error> {
         let Some(line) = location.lines.first() else { return Ok(None) };
         let function: Function = self.tables.entry(Table::Functions, line.function_index, "a line")?;
-        let name = self.tables.text(function.name_strindex, "a function")?;
-        Ok(Some(name.into_owned()).filter(|name| !name.is_empty()))
+        let name = self.tables.shared_text(function.name_strindex, "a function")?;
+        Ok(Some(name).filter(|name| !name.is_empty()))
     }
 
     fn mapping(&mut self, index: i32) -> Result<Rc<Mapped>, Error> {
@@ -151,8 +151,8 @@ impl<'a> Frames<'a> {
         }
         let mapping: Mapping = self.tables.entry(Table::Mappings, index, "a location")?;
         let (start, limit, file_offset) = (mapping.memory_start, mapping.memory_limit, mapping.file_offset);
-        let name = self.tables.text(mapping.filename_strindex, "a mapping")?.into_owned();
-        let mut mapped = Mapped { start, limit, file_offset, name, ..Mapped::default() };
+        let name = self.tables.shared_text(mapping.filename_strindex, "a mapping")?;
+        let mut mapped = Mapped { start, limit, file_offset, name, build_id: None, hash: None };
         for &index in &mapping.attribute_indices {
             match self.attribute(index)? {
                 Attribute::BuildId(id) => mapped.build_id = Some(id),
@@ -163,5 +163,29 @@ impl<'a> Frames<'a> {
         let mapped = Rc::new(mapped);
         self.mappings.insert(index, mapped.clone());
         Ok(mapped)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prost::Message;
+
+    use super::*;
+    use crate::message::{ProfilesData, ProfilesDictionary};
+
+    #[test]
+    fn a_name_that_many_mappings_have_is_kept_once() {
+        let named = Mapping { filename_strindex: 1, ..Mapping::default() };
+        let dictionary = ProfilesDictionary {
+            string_table: vec![String::new(), "/lib/".repeat(800)],
+            mapping_table: vec![Mapping::default(), named.clone(), named],
+            ..ProfilesDictionary::default()
+        };
+        let message = ProfilesData { dictionary: Some(dictionary), ..ProfilesData::default() }.encode_to_vec();
+        let tables = Tables::of(&message).unwrap();
+        let mut frames = Frames::of(&tables);
+        let [one, other] = [1, 2].map(|index| frames.mapping(index).unwrap());
+        assert_eq!(one.name.len(), 4000);
+        assert!(Rc::ptr_eq(&one.name, &other.name));
     }
 }

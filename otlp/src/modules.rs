@@ -12,7 +12,7 @@
 //! ```
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+use std::rc::Rc;
 
 use perfdata::{Avma, BuildId, CpuMode, MappedFile, Mmap};
 
@@ -39,11 +39,11 @@ const KERNEL_PID: u32 = u32::MAX;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Code {
     /// A file, or memory without one, of a process.
-    File { path: String, build_id: Option<BuildId> },
+    File { path: Rc<str>, build_id: Option<BuildId> },
     /// The kernel itself.
     Kernel { build_id: Option<BuildId> },
     /// A module of the kernel, or code that was made in it: its name.
-    InKernel { name: String },
+    InKernel { name: Rc<str> },
 }
 
 /// Where in it.
@@ -56,7 +56,7 @@ pub(crate) enum At {
 }
 
 /// Where a code is in the recording.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Place {
     id: usize,
     code: Code,
@@ -69,7 +69,7 @@ pub(crate) struct Place {
 /// The places that are taken.
 #[derive(Default)]
 pub(crate) struct Places {
-    places: HashMap<Code, Place>,
+    places: HashMap<Code, Rc<Place>>,
     files: u64,
     pieces: u64,
     /// The build of the kernel that has its place: the first one.
@@ -78,12 +78,10 @@ pub(crate) struct Places {
 
 impl Places {
     /// The place of a code; `None` if all are taken, or if it is another kernel than the first one.
-    pub(crate) fn of(&mut self, code: &Code) -> Option<Place> {
-        let id = self.places.len();
-        let entry = match self.places.entry(code.clone()) {
-            Entry::Occupied(known) => return Some(known.get().clone()),
-            Entry::Vacant(new) => new,
-        };
+    pub(crate) fn of(&mut self, code: &Code) -> Option<Rc<Place>> {
+        if let Some(known) = self.places.get(code) {
+            return Some(known.clone());
+        }
         let (start, size, pgoff) = match code {
             Code::File { .. } => {
                 self.files = (self.files < MOST_FILES).then_some(self.files + 1)?;
@@ -101,7 +99,9 @@ impl Places {
                 (start, KERNEL_PIECE, start)
             }
         };
-        Some(entry.insert(Place { id, code: code.clone(), start, size, pgoff }).clone())
+        let place = Rc::new(Place { id: self.places.len(), code: code.clone(), start, size, pgoff });
+        self.places.insert(code.clone(), place.clone());
+        Some(place)
     }
 }
 
@@ -130,9 +130,9 @@ impl Place {
     /// Its mapping in a process; the kernel's is in all.
     pub(crate) fn mmap(&self, pid: u32) -> Mmap<'_> {
         let (path, build_id) = match &self.code {
-            Code::File { path, build_id } => (path.as_str(), build_id),
+            Code::File { path, build_id } => (&**path, build_id),
             Code::Kernel { build_id } => (KERNEL_NAME, build_id),
-            Code::InKernel { name } => (name.as_str(), &None),
+            Code::InKernel { name } => (&**name, &None),
         };
         let (cpu_mode, pid) = if self.is_kernel() { (CpuMode::Kernel, KERNEL_PID) } else { (CpuMode::User, pid) };
         const READ_EXECUTE: u32 = 5;

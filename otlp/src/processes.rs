@@ -1,7 +1,7 @@
 //! Processes and threads: which numbers they have in the recording.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use crate::attributes::Whose;
@@ -26,7 +26,9 @@ type ThreadKey = (u32, Option<u32>, Option<Rc<str>>);
 #[derive(Default)]
 pub(crate) struct Processes {
     pids: HashMap<Key, u32>,
-    taken: HashMap<u32, Key>,
+    /// Of processes without a number: many can have one long name.
+    names: HashSet<Rc<str>>,
+    taken: HashSet<u32>,
     /// Threads have a number or, where that is not known, a name.
     tids: HashMap<ThreadKey, u32>,
     given: u32,
@@ -48,12 +50,11 @@ pub(crate) struct Thread {
 impl Processes {
     /// The numbers of a thread.
     pub(crate) fn of(&mut self, whose: &Whose) -> Thread {
-        let name = || whose.process().map(Rc::from);
         let key = Key {
             pid: whose.pid.filter(|pid| *pid < FIRST_GIVEN),
             host: whose.host.clone(),
             container: whose.container.clone(),
-            name: if whose.pid.is_none() { name() } else { None },
+            name: whose.process().filter(|_| whose.pid.is_none()).map(|name| self.name(name)),
         };
         let (pid, is_new_process) = match self.pids.get(&key) {
             Some(&pid) => (pid, false),
@@ -71,15 +72,25 @@ impl Processes {
         }
     }
 
+    /// A name, kept once.
+    fn name(&mut self, name: &str) -> Rc<str> {
+        if let Some(known) = self.names.get(name) {
+            return known.clone();
+        }
+        let name = Rc::from(name);
+        self.names.insert(Rc::clone(&name));
+        name
+    }
+
     fn new_process(&mut self, key: Key) -> u32 {
-        let own = key.pid.filter(|pid| !self.taken.contains_key(pid));
+        let own = key.pid.filter(|pid| !self.taken.contains(pid));
         match (own, key.pid) {
             (None, Some(_)) => self.renumbered += 1,
             (None, None) => self.unnumbered += 1,
             _ => {}
         }
         let pid = own.unwrap_or_else(|| next(&mut self.given));
-        self.taken.insert(pid, key.clone());
+        self.taken.insert(pid);
         self.pids.insert(key, pid);
         pid
     }

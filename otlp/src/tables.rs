@@ -2,6 +2,9 @@
 //! message.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
 
 use prost::Message;
 use prost::encoding::{WireType, decode_key, decode_varint};
@@ -106,7 +109,11 @@ const NUMBERS: usize = 8;
 
 /// The dictionary of a message.
 #[derive(Default)]
-pub(crate) struct Tables<'a>([Vec<&'a [u8]>; NUMBERS]);
+pub(crate) struct Tables<'a> {
+    entries: [Vec<&'a [u8]>; NUMBERS],
+    /// Texts that are kept beyond the message, by their index: a few bytes can name a long one.
+    shared: RefCell<HashMap<i32, Rc<str>>>,
+}
 
 impl<'a> Tables<'a> {
     pub(crate) fn of(message: &'a [u8]) -> Result<Self, Error> {
@@ -114,7 +121,7 @@ impl<'a> Tables<'a> {
         for dictionary in Fields::of("the message", message).numbered(2) {
             for field in Fields::of("the dictionary", dictionary?) {
                 let (number, bytes) = field?;
-                if let Some(table) = tables.0.get_mut(number as usize) {
+                if let Some(table) = tables.entries.get_mut(number as usize) {
                     table.push(bytes);
                 }
             }
@@ -127,7 +134,7 @@ impl<'a> Tables<'a> {
     }
 
     fn table(&self, table: Table) -> &[&'a [u8]] {
-        self.0.get(table as usize).map_or(&[], Vec::as_slice)
+        self.entries.get(table as usize).map_or(&[], Vec::as_slice)
     }
 
     /// The bytes of an entry, which `what` names.
@@ -154,6 +161,16 @@ impl<'a> Tables<'a> {
         }
         let text = self.bytes(Table::Texts, index, what)?;
         Ok(String::from_utf8_lossy(text.get(..MOST_TEXT).unwrap_or(text)))
+    }
+
+    /// A text that is kept, which `what` names: the same one however often it is named.
+    pub(crate) fn shared_text(&self, index: i32, what: &'static str) -> Result<Rc<str>, Error> {
+        if let Some(known) = self.shared.borrow().get(&index) {
+            return Ok(known.clone());
+        }
+        let text: Rc<str> = self.text(index, what)?.into();
+        self.shared.borrow_mut().insert(index, text.clone());
+        Ok(text)
     }
 
     /// The type and the unit of values.

@@ -414,6 +414,16 @@ fn little_data_does_not_become_much() {
         Ok(recording) => assert!(recording.into_inner().len() < 32 * message.len() + (64 << 20)),
         Err(error) => assert!(error.to_string().contains("grows to more than"), "{error}"),
     }
+    // Packed twice: each time it grows no more than data does.
+    let mut packing = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    packing.write_all(&vec![0x12; 64 << 20]).unwrap();
+    let packed = packing.finish().unwrap();
+    let framed = [&(packed.len() as u32).to_be_bytes(), &packed[..]].concat();
+    let file = std::env::temp_dir().join(format!("hbbp-otlp-twice-{}", std::process::id()));
+    std::fs::write(&file, zstd::encode_all(&framed[..], 1).unwrap()).unwrap();
+    let error = convert(&file, &NONE, Cursor::new(Vec::new())).err().unwrap().to_string();
+    std::fs::remove_file(&file).unwrap();
+    assert!(error.contains("grows to more than"), "{error}");
     let packed = zstd::encode_all(&vec![0x12; 64 << 20][..], 1).unwrap();
     let framed = [&(packed.len() as u32).to_be_bytes(), &packed[..]].concat();
     let error = made(&framed, &NONE).unwrap_err().to_string();

@@ -8,6 +8,7 @@ use reports::lacks::without_samples;
 
 use crate::columns::Columns;
 use crate::table::Table;
+use crate::words::Keywords;
 
 /// The blocks that have instructions which pass the filters, by module and address, as `hbbp blocks --format json` has them.
 ///
@@ -20,7 +21,7 @@ pub fn table(analysis: &Analysis, filters: Vec<Filter>, threads: usize) -> anyho
         anyhow::bail!("there is nothing to show: no sample fell into any code");
     }
     if !filters.is_empty() && notes.is_empty() {
-        let (mix, said) = reports::passing(analysis, filters, threads)?;
+        let (mix, said) = reports::passing(analysis, filters, threads, &Keywords)?;
         keep_passing(&mut rows, &mix);
         notes = said;
     }

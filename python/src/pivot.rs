@@ -1,16 +1,15 @@
 //! The instruction mix as a table.
 
-use analyzer::mix::{Filter, Key, Mix, Query, Sum, Taxonomies};
+use analyzer::mix::{Filter, Key, Mix, Query, Taxonomies};
 use analyzer::{Analysis, Origin};
-use arrow_schema::ArrowError;
 use reports::mix::nested::{for_each_line, nested};
-use reports::mix::numbers::{Number, part};
+use reports::mix::numbers::Number;
 use reports::mix::order::Order;
-use reports::mix::{Asked, Numbered, Shape, key};
+use reports::mix::{Asked, Described, Shape, key};
 
 use crate::columns::Columns;
 use crate::table::Table;
-use crate::words::Meaningless;
+use crate::words::{Keywords, Meaningless};
 
 /// What is asked for, in words.
 pub struct Words {
@@ -30,15 +29,12 @@ pub struct Question {
     sort: Order,
 }
 
-/// An argument that means nothing: its name, and why.
-pub type Wrong = (&'static str, String);
-
 impl Words {
     /// What they ask for.
     ///
     /// # Errors
     /// An argument means nothing, or it does not go with another.
-    pub fn understood(self, taxonomies: &Taxonomies, threads: usize) -> Result<Question, Wrong> {
+    pub fn understood(self, taxonomies: &Taxonomies, threads: usize) -> Result<Question, Meaningless> {
         let numbers = self.values.iter().map(|name| name.parse()).collect::<Result<Vec<Number>, _>>();
         let query = Query {
             rows: keys("rows", &self.rows, taxonomies)?,
@@ -48,12 +44,12 @@ impl Words {
             ..Query::default()
         };
         let Ok(sort) = self.sort.parse();
-        let numbers = numbers.map_err(|why| ("values", why.to_string()))?;
+        let numbers = numbers.map_err(|why| Meaningless::argument("values", why))?;
         let shape = Shape { per: &self.per, numbers: &numbers, sort: &sort, subtotals: false };
         if query.rows.is_empty() && self.per.is_empty() {
-            return Err(("rows", "a mix needs at least one row key".to_owned()));
+            return Err(Meaningless::argument("rows", "a mix needs at least one row key"));
         }
-        let query = shape.shape(query, taxonomies).map_err(|wrong| (wrong.option, wrong.why))?;
+        let query = shape.shape(query, taxonomies).map_err(|wrong| Meaningless(wrong.sentence(&Keywords)))?;
         Ok(Question { query, per: self.per, numbers, sort })
     }
 }
@@ -62,16 +58,17 @@ impl Words {
 ///
 /// # Errors
 /// There is no such key.
-pub fn keys(argument: &'static str, names: &[String], taxonomies: &Taxonomies) -> Result<Vec<Key>, Wrong> {
-    names.iter().map(|name| key(name, taxonomies).map_err(|why| (argument, why))).collect()
+pub fn keys(argument: &str, names: &[String], taxonomies: &Taxonomies) -> Result<Vec<Key>, Meaningless> {
+    names.iter().map(|name| key(name, taxonomies).map_err(|why| Meaningless::argument(argument, why))).collect()
 }
 
 /// Filters by their texts.
 ///
 /// # Errors
 /// One cannot be read.
-pub fn filters(texts: &[String], taxonomies: &Taxonomies) -> Result<Vec<Filter>, Wrong> {
-    texts.iter().map(|text| Filter::read(text, taxonomies).map_err(|why| ("filter", why.to_string()))).collect()
+pub fn filters(texts: &[String], taxonomies: &Taxonomies) -> Result<Vec<Filter>, Meaningless> {
+    let read = |text: &String| Filter::read(text, taxonomies).map_err(|why| Meaningless::argument("filter", why));
+    texts.iter().map(read).collect()
 }
 
 impl Question {
@@ -82,66 +79,41 @@ impl Question {
     pub fn table(&self, analysis: &Analysis, mix: &Mix) -> anyhow::Result<Table> {
         let Question { query, per, numbers, sort } = self;
         let shape = Shape { per, numbers, sort, subtotals: false };
-        let notes = reports::mix::said(query, &shape, analysis, mix)?;
-        if let Some(why) = reports::mix::without_code(query, analysis) {
-            anyhow::bail!(why);
-        }
-        sort.check(mix).map_err(|why| Meaningless(why.to_string()))?;
+        let notes = reports::mix::said((query, &shape), analysis, mix, &Keywords)?;
+        anyhow::ensure!(
+            !reports::mix::lacks_code(query, analysis),
+            "the code of no module could be read, so there is no mix by {}: name the binaries with binaries or symfs of \
+             hbbp.open, or ask for rows=\"module\"",
+            query.rows.iter().map(Key::to_string).collect::<Vec<_>>().join(",")
+        );
+        sort.check(mix).map_err(|why| Meaningless(why.sentence(&Keywords)))?;
         let quality = reports::mix::precision(analysis, mix).map(|precision| precision.text);
         let asked = Asked { query, mix, origin: analysis.origin, per: per.len(), numbers };
-        let rows = Rows::of(&asked, &shape).columns(&asked)?;
-        Ok(Table::new(rows.batch()?).with(mix.instructions, quality, notes))
+        Ok(Table::new(columns(&asked, &shape).batch()?).with(mix.instructions, quality, notes))
     }
 }
 
-/// The rows of a mix, in their order.
-#[derive(Default)]
-struct Rows<'a> {
-    /// The values of the keys of each.
-    values: Vec<(&'a [String], &'a [String])>,
-    sums: Vec<Sum>,
-    /// What else is asked for of each.
-    more: Vec<Vec<(String, Option<f64>)>>,
-}
-
-impl<'a> Rows<'a> {
-    fn of(asked: &Asked<'a>, shape: &Shape<'_>) -> Self {
-        let levels = shape.levels(asked.query.rows.len());
-        let nodes = nested(asked.mix, asked.query, (&levels, asked.per), shape.sort);
-        let mut rows = Rows::default();
-        for_each_line(&nodes, &asked.mix.all, (asked.per, usize::MAX), &mut |line| {
-            let Some(row) = line.row() else { return };
-            for &cell in &row.cells {
-                let sum = Sum::of([cell]);
-                let of = Numbered { sum: &sum, whole: line.whole, values: Some(&cell.row), row: Some(&row.sum) };
-                rows.more.push(asked.more_numbers(&of));
-                rows.values.push((&cell.row, &cell.column));
-                rows.sums.push(sum);
-            }
-        });
-        rows
+/// The columns of a mix: its keys, and the numbers of its rows.
+fn columns(asked: &Asked<'_>, shape: &Shape<'_>) -> Columns {
+    let levels = shape.levels(asked.query.rows.len());
+    let nodes = nested(asked.mix, asked.query, (&levels, asked.per), shape.sort);
+    let mut rows = Vec::new();
+    for_each_line(&nodes, &asked.mix.all, (asked.per, usize::MAX), &mut |line| rows.extend(asked.pairs(&line)));
+    let mut columns = Columns::default();
+    for (at, key) in asked.query.rows.iter().chain(&asked.query.columns).enumerate() {
+        columns.texts(key.as_str(), rows.iter().map(|(cell, _)| cell.row.iter().chain(&cell.column).nth(at)));
     }
-
-    fn columns(&self, asked: &Asked<'_>) -> Result<Columns, ArrowError> {
-        let mut columns = Columns::default();
-        let value = |at: usize| self.values.iter().map(move |(row, column)| row.iter().chain(*column).nth(at));
-        for (at, key) in asked.query.rows.iter().chain(&asked.query.columns).enumerate() {
-            columns.texts(key.as_str(), value(at));
-        }
-        let mix = asked.mix;
-        let uncertain: Vec<_> = self.sums.iter().map(|sum| mix.uncertainty_of(sum)).collect();
-        columns.numbers("count", self.sums.iter().map(|sum| Some(sum.count)));
-        columns.numbers("share", self.sums.iter().map(|sum| Some(part(sum.count, mix.instructions))));
-        columns.numbers("count_error", uncertain.iter().map(|of| of.count.half_width));
-        columns.numbers("share_error", uncertain.iter().map(|of| of.share.half_width));
-        columns.flags("rests_on_little", uncertain.iter().map(|of| Some(of.share.rests_on_little)));
-        let nothing = Sum::default();
-        let named = Numbered { sum: &nothing, whole: &nothing, values: Some(&[]), row: Some(&nothing) };
-        for (at, (name, _)) in asked.more_numbers(&named).into_iter().enumerate() {
-            columns.numbers(name, self.more.iter().map(|of| of.get(at).and_then(|(_, number)| *number)));
-        }
-        Ok(columns)
+    let rows = || rows.iter().map(|(_, row)| row);
+    let [count, share, count_error, share_error, rests_on_little] = Described::NAMES;
+    columns.numbers(count, rows().map(|row| Some(row.count)));
+    columns.numbers(share, rows().map(|row| Some(row.share)));
+    columns.numbers(count_error, rows().map(|row| row.count_error));
+    columns.numbers(share_error, rows().map(|row| row.share_error));
+    columns.flags(rests_on_little, rows().map(|row| Some(row.rests_on_little)));
+    for (at, name) in asked.more_names().into_iter().enumerate() {
+        columns.numbers(name, rows().map(|row| row.more.get(at).and_then(|(_, number)| *number)));
     }
+    columns
 }
 
 /// The numbers that a table of functions has beside the usual ones.

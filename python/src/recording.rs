@@ -22,7 +22,7 @@ use crate::pivot::{self, Words};
 use crate::samples::{Rows, Stream};
 use crate::table::Table;
 use crate::values::python_of;
-use crate::words::{HbbpError, Paths, Texts, raised, raised_of, refused, warn, wrong};
+use crate::words::{HbbpError, Meaningless, Paths, Texts, raised, raised_of, warn};
 
 const READER: Reader = Reader { name: "hbbp.open", reads: Reads::Flows, records: false };
 
@@ -92,11 +92,12 @@ pub fn open(
     core: Option<&str>,
     threads: Option<usize>,
 ) -> PyResult<Recording> {
-    let no_core = |word: &str, why: String| wrong("core", format!("there is no {word:?}; {why}"));
+    let no_core = |word: &str, why: String| Meaningless::argument("core", format!("there is no {word:?}; {why}"));
     let core = core.map(|word| reports::cores::named(word).map_err(|why| no_core(word, why))).transpose()?;
     let threads = match threads {
         Some(threads @ (0 | 65_536..)) => {
-            return Err(wrong("threads", format!("it is {threads}, expected at least 1 and at most 65535")));
+            let why = format!("it is {threads}, expected at least 1 and at most 65535");
+            return Err(Meaningless::argument("threads", why).into());
         }
         // Results are the same for any number, and each needs memory.
         Some(threads) => threads.min(MOST_THREADS),
@@ -171,13 +172,14 @@ impl Recording {
         };
         let paths = PathQuery { cycles, ..PathQuery::default() };
         let mut analysis = analyze_paths(recording, &options, &paths, &|_| ())?;
-        self.chosen.check_analysis(self.model.as_deref(), &mut analysis)?;
+        let leave_out = |others| Meaningless(format!("{others}: leave out model"));
+        self.chosen.check_analysis(self.model.as_deref(), &mut analysis).map_err(leave_out)?;
         Ok(analysis)
     }
 
     fn pivot(&self, py: Python<'_>, words: Words, files: &[PathBuf]) -> PyResult<Table> {
         let taxonomies = with_files(files)?;
-        let question = words.understood(&taxonomies, self.threads).map_err(|(option, why)| wrong(option, why))?;
+        let question = words.understood(&taxonomies, self.threads)?;
         let table = py.detach(|| {
             let analysis = self.analysis(Wanted::of(&question.query))?;
             Ok(question.table(&analysis, &mix(&analysis, &question.query)?)?.with_note(malformed(&analysis)))
@@ -323,9 +325,11 @@ impl Recording {
     #[pyo3(signature = (*, filter=None, taxonomies=None))]
     fn blocks(&self, py: Python<'_>, filter: Option<Texts>, taxonomies: Option<Paths>) -> PyResult<Table> {
         let taxonomies = with_files(&Paths::all(taxonomies))?;
-        let filters = pivot::filters(&filter.map(Texts::all).unwrap_or_default(), &taxonomies);
-        let filters = filters.map_err(|(option, why)| wrong(option, why))?;
-        reports::only_of_code("hbbp blocks", &filters).map_err(|why| refused(&why.to_string()))?;
+        let filters = pivot::filters(&filter.map(Texts::all).unwrap_or_default(), &taxonomies)?;
+        if let Some(key) = reports::key_of_task(&filters) {
+            let why = format!("blocks add up all processes, threads and phases; mix tells them apart by {key}");
+            return Err(Meaningless::argument("filter", why).into());
+        }
         let query = Query { filters, ..Query::default() };
         let wanted = Wanted { by: GroupBy::default(), ..Wanted::of(&query) };
         let table = py.detach(|| {

@@ -13,7 +13,7 @@ use crate::pivot::{filters, keys};
 use crate::recording::{Recording, with_files};
 use crate::table::{Table, raised as of_arrow};
 use crate::values::python_of;
-use crate::words::{Paths, Texts, raised, refused, warn, wrong};
+use crate::words::{Keywords, Meaningless, Paths, Texts, raised, warn};
 
 /// How two recordings differ, as `hbbp diff --format json` says it.
 #[pyclass(frozen, module = "hbbp")]
@@ -46,23 +46,20 @@ pub fn diff(
 ) -> PyResult<Diff> {
     let taxonomies = with_files(&Paths::all(taxonomies))?;
     let query = Query {
-        rows: keys("rows", &rows.map(Texts::names).unwrap_or_default(), &taxonomies)
-            .map_err(|(name, why)| wrong(name, why))?,
-        filters: filters(&filter.map(Texts::all).unwrap_or_default(), &taxonomies)
-            .map_err(|(name, why)| wrong(name, why))?,
+        rows: keys("rows", &rows.map(Texts::names).unwrap_or_default(), &taxonomies)?,
+        filters: filters(&filter.map(Texts::all).unwrap_or_default(), &taxonomies)?,
         threads: before.threads(),
         ..Query::default()
     };
     if query.rows.is_empty() && !query.filters.is_empty() {
-        return Err(refused("filter: it is for the table `rows`, and no rows are asked for"));
+        return Err(Meaningless::argument("filter", "it is for the table `rows`, and no rows are asked for").into());
     }
     if let Some(side) = [before, after].into_iter().find(|side| side.has_nothing_to_choose()) {
-        return Err(refused(&reports::diff::nothing_to_choose("model", side.file())));
+        return Err(Meaningless(reports::diff::nothing_to_choose("model", side.file())).into());
     }
     if before.search().symfs != after.search().symfs {
-        return Err(refused(
-            "the two sides were opened with different `symfs`: a comparison reads binaries under one folder",
-        ));
+        let why = "the two sides were opened with different `symfs`: a comparison reads binaries under one folder";
+        return Err(Meaningless(why.to_owned()).into());
     }
     let diff = py.detach(|| Diff::of([before, after], &query)).map_err(|error| raised(&error))?;
     warn(py, &diff.notes)?;
@@ -94,7 +91,7 @@ impl Diff {
         } else {
             let mixes = [mix(analyses[0], query)?, mix(analyses[1], query)?];
             for (file, mix) in files.iter().zip(&mixes) {
-                notes.extend(said_of_mix(mix, query).map(|note| format!("{file}: {note}")));
+                notes.extend(said_of_mix(mix, query, &Keywords).map(|note| format!("{file}: {note}")));
             }
             if mixes.iter().all(|mix| mix.cells.is_empty()) {
                 anyhow::bail!("there is nothing to show: no instruction of either side passes the filters");

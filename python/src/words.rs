@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use pyo3::exceptions::{PyException, PyFileNotFoundError, PyPermissionError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::{PyErr, create_exception};
-use reports::models::OtherSources;
+use reports::{Argument, Arguments};
 
 create_exception!(
     hbbp,
@@ -16,6 +16,29 @@ create_exception!(
     PyException,
     "A file that cannot be read or analysed. The text is the sentence that `hbbp` prints."
 );
+
+/// What may be asked of reports, as arguments of Python's functions.
+pub struct Keywords;
+
+impl Arguments for Keywords {
+    fn name(&self, argument: Argument) -> &'static str {
+        match argument {
+            Argument::Rows => "rows",
+            Argument::Columns => "columns",
+            Argument::Filter => "filter",
+            Argument::Per => "per",
+            Argument::Values => "values",
+            Argument::Sort => "sort",
+            Argument::Subtotals => "subtotals",
+            Argument::Binaries => "binaries",
+            Argument::Symfs => "symfs",
+        }
+    }
+
+    fn values_of(&self, key: &str) -> String {
+        format!("mix(rows='{key}')")
+    }
+}
 
 /// One text, or several.
 #[derive(FromPyObject)]
@@ -65,9 +88,22 @@ impl Paths {
     }
 }
 
-/// An argument that means nothing, which is seen when the question is answered.
+/// Arguments that mean nothing, in a sentence: a `ValueError`.
 #[derive(Debug)]
 pub struct Meaningless(pub String);
+
+impl Meaningless {
+    /// One of them, and why.
+    pub fn argument(name: &str, why: impl fmt::Display) -> Self {
+        Meaningless(format!("{name}: {why}"))
+    }
+}
+
+impl From<Meaningless> for PyErr {
+    fn from(Meaningless(sentence): Meaningless) -> Self {
+        PyValueError::new_err(sentence)
+    }
+}
 
 impl std::error::Error for Meaningless {}
 
@@ -80,8 +116,8 @@ impl fmt::Display for Meaningless {
 /// The exception of an error: of an argument that means nothing, a `ValueError`.
 pub fn raised(error: &anyhow::Error) -> PyErr {
     let sentence = reports::sentence(error);
-    match error.is::<Meaningless>() || error.is::<OtherSources>() {
-        true => refused(&sentence),
+    match error.is::<Meaningless>() {
+        true => PyValueError::new_err(sentence),
         false => HbbpError::new_err(sentence),
     }
 }
@@ -101,16 +137,6 @@ pub fn raised_of<'a>(error: &anyhow::Error, files: impl IntoIterator<Item = &'a 
         io::ErrorKind::PermissionDenied => PyPermissionError::new_err(words),
         _ => raised(error),
     }
-}
-
-/// The exception of arguments that mean nothing, with the sentence of the command. Its options are called as arguments are: `per` for `--per`.
-pub fn refused(sentence: &str) -> PyErr {
-    PyValueError::new_err(sentence.trim_start_matches("--").to_owned())
-}
-
-/// The same of one argument.
-pub fn wrong(option: &str, why: impl std::fmt::Display) -> PyErr {
-    refused(&format!("{option}: {why}"))
 }
 
 /// Says sentences as warnings of Python, where the caller is.

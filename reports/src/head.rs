@@ -5,12 +5,11 @@ use analyzer::{Analysis, Summary};
 use serde::Serialize;
 
 use crate::Precision;
-use crate::idle::idle;
-use crate::number::{count, share};
 
 /// The provenance of what a simulated PMU made.
-const SIMULATED: &str = "simulated";
-const TRACE: &str = "trace";
+pub const SIMULATED: &str = "simulated";
+/// The provenance of a trace of all branches: Intel PT.
+pub const TRACE: &str = "trace";
 
 /// What goes before every table and into every JSON document.
 #[derive(Serialize)]
@@ -39,7 +38,7 @@ pub struct Head {
     pub degraded: Vec<String>,
     /// How many of these are of the former.
     #[serde(skip)]
-    shortcomings: usize,
+    pub shortcomings: usize,
     /// It is of an analysis that was kept.
     #[serde(skip)]
     pub is_kept: bool,
@@ -119,37 +118,6 @@ impl Bursts {
             tracer: summary.tracer.clone(),
         })
     }
-
-    fn lines(&self) -> Vec<(&'static str, String)> {
-        let [bursts, instructions, branches] =
-            [self.bursts as f64, self.mean_instructions, self.mean_branches].map(count);
-        let weight = match self.weighted_by.as_str() {
-            "nanoseconds" if self.divided_by_cost => "the CPU time it stands for / the cost of code where it starts",
-            "nanoseconds" => "the CPU time it stands for",
-            "instructions" => "the instructions it stands for",
-            _ => "the events it stands for",
-        };
-        let core = self
-            .core
-            .map(|core| format!(" ({core} core{})", if self.calibrated { ", calibrated" } else { "" }))
-            .unwrap_or_default();
-        let mut lines = vec![
-            ("bursts", format!("{bursts}; mean: {instructions} instructions, {branches} branches")),
-            ("", format!("each burst weighs {weight}{core}")),
-        ];
-        if let Some(tracer) = &self.tracer {
-            let kind = tracer.kind.as_deref().unwrap_or("of unknown kind");
-            if let Some(times) = tracer.idle {
-                lines.push(("tracer", format!("{kind}; {}", idle(times))));
-                return lines;
-            }
-            let overhead = tracer.overhead.map(|overhead| format!(", overhead {}", share(overhead, 100.0)));
-            let credit = tracer.start_credit_ns.filter(|&credit| credit > 0);
-            let credit = credit.map(|credit| format!(", {} ms of it allowed for the start", credit as f64 / 1e6));
-            lines.push(("tracer", format!("{kind}{}{}", overhead.unwrap_or_default(), credit.unwrap_or_default())));
-        }
-        lines
-    }
 }
 
 impl Head {
@@ -219,120 +187,5 @@ impl Head {
             verbose: false,
             precision: None,
         }
-    }
-
-    /// What counts are made from, how good they are, and what is missing.
-    pub fn in_short(&self, instructions: f64) -> Vec<(&'static str, String)> {
-        let unit = match self.unit {
-            "executions" => format!("{} instructions executed", count(instructions)),
-            _ => "counts are relative".to_owned(),
-        };
-        let mut lines = vec![("source", format!("{}; {unit}", self.made_from()))];
-        lines.extend(self.precision.iter().map(|precision| ("errors", precision.text.clone())));
-        let broken = self.lbr_source.as_ref().map_or(0, |lbr| lbr.broken.total());
-        let losses = [
-            ("samples lost", self.lost),
-            ("streams broken", broken),
-            ("samples not used", self.unused_events.iter().map(|event| event.samples).sum()),
-            ("throttled", self.throttled),
-            ("records malformed", self.malformed),
-            ("records unknown", self.unknown_records),
-        ];
-        let some = losses.into_iter().filter(|(_, number)| *number > 0);
-        let losses: Vec<String> = some.map(|(what, number)| format!("{what}: {}", count(number as f64))).collect();
-        lines.extend((!losses.is_empty()).then(|| ("lost", losses.join(", "))));
-        let (shortcomings, of_recorder) = self.degraded.split_at(self.shortcomings.min(self.degraded.len()));
-        let mut weaker = shortcomings.to_vec();
-        match of_recorder {
-            [] => {}
-            [one] => weaker.push(one.clone()),
-            more => weaker.push(format!("{} things about how it was recorded (-v shows them)", more.len())),
-        }
-        lines.extend(weaker.into_iter().map(|sentence| ("weaker", sentence)));
-        lines
-    }
-
-    /// The sources of the counts and how much there is of each.
-    fn made_from(&self) -> String {
-        let number = |number: u64| count(number as f64);
-        let simulated = |provenance| if provenance == Some(SIMULATED) { ", simulated" } else { "" };
-        let samples = self
-            .ebs_source
-            .as_ref()
-            .map(|ebs| format!("{} samples of {}{}", number(ebs.samples), ebs.event, simulated(ebs.provenance)));
-        let branches = self.lbr_source.as_ref().map(|lbr| match &lbr.bursts {
-            Some(bursts) => {
-                let cost = bursts.tracer.as_ref().and_then(|tracer| match (tracer.idle, tracer.overhead) {
-                    (Some(times), _) => Some(format!("; {}", idle(times))),
-                    (None, overhead) => Some(format!(", overhead {}", share(overhead?, 100.0))),
-                });
-                let [bursts, length] = [bursts.bursts as f64, bursts.mean_instructions].map(count);
-                format!("traced branches: {bursts} bursts of {length} instructions{}", cost.unwrap_or_default())
-            }
-            None if lbr.provenance == TRACE => {
-                format!("the trace of {}, {} taken branches", lbr.event, number(lbr.branches))
-            }
-            None => {
-                let simulated = simulated(Some(lbr.provenance));
-                format!("{} branch stacks of {}{simulated}", number(lbr.samples), lbr.event)
-            }
-        });
-        match (self.source, samples, branches) {
-            ("ebs", Some(samples), _) => samples,
-            ("lbr", _, Some(branches)) => branches,
-            (_, Some(samples), Some(branches)) => format!("{branches}, and {samples}; {}", self.choice),
-            _ => self.choice.clone(),
-        }
-    }
-
-    /// All of its lines: a title, or none where a line goes on with what the one before it says, and a text.
-    pub fn lines(&self, instructions: f64) -> Vec<(&'static str, String)> {
-        let source = match self.source {
-            "exact" | "flow" => self.choice.clone(),
-            source => format!("{source} ({})", self.choice),
-        };
-        let mut lines = vec![("source", source)];
-        if let Some(ebs) = &self.ebs_source {
-            let by = ebs.provenance.map_or(String::new(), |provenance| format!(", {provenance}"));
-            lines.push(("ebs", format!("{}: {} samples{by}", ebs.event, count(ebs.samples as f64))));
-        }
-        if let Some(lbr) = &self.lbr_source {
-            let [samples, branches, streams] = [lbr.samples, lbr.branches, lbr.streams].map(|n| count(n as f64));
-            let broken = lbr.broken.total() as f64;
-            let streams =
-                format!("{streams} streams, {} broken ({})", count(broken), share(broken, lbr.streams as f64));
-            match &lbr.bursts {
-                None => {
-                    let by = if lbr.provenance == SIMULATED { ", simulated" } else { "" };
-                    lines.push(("lbr", format!("{}: {samples} samples{by}, {branches} branches, {streams}", lbr.event)))
-                }
-                Some(bursts) => {
-                    lines.push(("lbr", format!("{}: traced in software; {streams}", lbr.event)));
-                    lines.extend(bursts.lines());
-                }
-            }
-        }
-        lines.extend(
-            self.unused_events
-                .iter()
-                .map(|unused| ("unused", format!("{}: {} samples", unused.event, count(unused.samples as f64)))),
-        );
-        let [lost, throttled, malformed, unknown] =
-            [self.lost, self.throttled, self.malformed, self.unknown_records].map(|n| count(n as f64));
-        lines.push((
-            "lost",
-            format!("{lost} samples; throttled {throttled} times; records: {malformed} malformed, {unknown} unknown"),
-        ));
-        lines.extend(self.degraded.iter().map(|degraded| ("degraded", degraded.clone())));
-        let instructions = count(instructions);
-        lines.push((
-            "counts",
-            match self.unit {
-                "executions" => format!("executions; {instructions} instructions executed"),
-                _ => format!("relative, to be compared only with each other; their sum is {instructions}"),
-            },
-        ));
-        lines.extend(self.precision.iter().map(|precision| ("errors", precision.text.clone())));
-        lines
     }
 }

@@ -5,14 +5,16 @@ use analyzer::{Analysis, Origin};
 use anyhow::bail;
 
 use crate::number::count;
+use crate::{Argument, Arguments};
 
 /// What to do where lines of the source were asked for, and none is known.
-pub const WITHOUT_LINES: &str = "no line of the source is known: build with debug information (-g, or debug = 1 in Cargo.toml), \
-     or name files that have it (--binary, --symfs)";
-
-/// What to do where code was asked for, and none is known.
-pub const WITHOUT_CODE: &str =
-    "the code of no module could be read: name the binaries with --binary [RECORDED=]FILE or --symfs DIR";
+pub fn without_lines(arguments: &dyn Arguments) -> String {
+    let [binaries, symfs] = [Argument::Binaries, Argument::Symfs].map(|argument| arguments.name(argument));
+    format!(
+        "no line of the source is known: build with debug information (-g, or debug = 1 in Cargo.toml), or name files \
+         that have it ({binaries}, {symfs})"
+    )
+}
 
 /// Says so where nothing can be made of a recording without samples.
 ///

@@ -3,23 +3,26 @@
 //! ```text
 //! kind, opening    which kind of file somebody named; recordings, archives, profiles of OpenTelemetry
 //! models, cores    the rules that choose between the sources of counts; what code is taken to cost
+//! folders          where what the user imported is kept
 //! taxonomies       groups of instructions of one's own
 //! mix/             the pivot: what may be asked, rows in their order, the numbers of each
 //! blocks           rows of blocks
 //! diff/            two profiles side by side
 //! head, precision  what counts are made of, how good they are
 //! lacks            what is missing, and what to do about it
+//! arguments        names of what may be asked: each user has others
 //! ```
 //!
 //! Errors are sentences for people. Nothing is printed here, and no process ends.
 #![forbid(unsafe_code)]
 
+mod arguments;
 pub mod blocks;
 pub mod cores;
 pub mod diff;
 mod filters;
-mod head;
-pub mod idle;
+pub mod folders;
+pub mod head;
 pub mod kind;
 pub mod lacks;
 pub mod left_out;
@@ -33,8 +36,9 @@ mod precision;
 mod sentence;
 pub mod taxonomies;
 
-pub use filters::{only_of_code, passing};
-pub use head::{Bursts, EbsSource, Head, LbrSource};
+pub use arguments::{Argument, Arguments};
+pub use filters::{key_of_task, passing};
+pub use head::Head;
 pub use kind::{Kind, Reader, Reads};
 pub use opening::{Hint, is_recording, not_for_counts, open, open_recording, read_counts};
 pub use opentelemetry::recording_of;

@@ -3,11 +3,13 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use crate::lacks::without_samples;
 use analyzer::Analysis;
 use analyzer::recording::Sources;
 use anyhow::{Context, bail};
 use model::{Model, PublishedRule, Rule, Rules, SourcePair, embedded};
+
+use crate::folders::data_folder;
+use crate::lacks::without_samples;
 
 /// The name of HBBP's rule.
 pub const PUBLISHED: &str = "published";
@@ -35,13 +37,25 @@ pub struct Chosen {
 
 /// A model that was asked for, which is for recordings of other sources.
 #[derive(Debug)]
-pub struct OtherSources(String);
+pub struct OtherSources {
+    /// As it was asked for.
+    pub name: String,
+    /// The sources that it is for.
+    pub made_for: SourcePair,
+    /// Those of the recording; none where it has no pair.
+    pub recorded: Option<SourcePair>,
+}
 
 impl std::error::Error for OtherSources {}
 
 impl fmt::Display for OtherSources {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        let OtherSources { name, made_for, recorded } = self;
+        write!(f, "{name} is a model for {made_for} sources, and the recording ")?;
+        match recorded {
+            Some(pair) => write!(f, "has {pair} sources"),
+            None => f.write_str("has no pair of sources to choose from"),
+        }
     }
 }
 
@@ -64,17 +78,15 @@ impl Chosen {
     /// # Errors
     /// It is of others.
     pub fn check(&self, name: &str, sources: &Sources) -> Result<(), OtherSources> {
-        let Some(made_for) = self.pair.filter(|made_for| sources.pair() != Some(*made_for)) else { return Ok(()) };
-        let sources = match sources.pair() {
-            Some(pair) => format!("has {pair} sources"),
-            None => "has no pair of sources to choose from".into(),
-        };
-        let why = format!("{name} is a model for {made_for} sources, and the recording {sources}: leave out --model");
-        Err(OtherSources(why))
+        let recorded = sources.pair();
+        match self.pair.filter(|made_for| recorded != Some(*made_for)) {
+            None => Ok(()),
+            Some(made_for) => Err(OtherSources { name: name.to_owned(), made_for, recorded }),
+        }
     }
 }
 
-/// The rules for an analysis with `--model NAME`, or without.
+/// The rules for an analysis with the model of a name, or without.
 ///
 /// # Errors
 /// There is no such model, or its file is none.
@@ -152,15 +164,4 @@ pub fn read(file: &Path) -> anyhow::Result<Found> {
 /// Where an imported model for sources of this kind is kept: below `XDG_DATA_HOME`, by default `~/.local/share`.
 pub fn imported_file(pair: SourcePair) -> Option<PathBuf> {
     Some(data_folder()?.join("models").join(format!("{pair}.json")))
-}
-
-/// An absolute path that the environment names.
-pub fn absolute(variable: &str) -> Option<PathBuf> {
-    std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute())
-}
-
-/// Where what belongs to a user is kept.
-pub fn data_folder() -> Option<PathBuf> {
-    let data = absolute("XDG_DATA_HOME").or_else(|| Some(absolute("HOME")?.join(".local/share")))?;
-    Some(data.join("hbbp"))
 }

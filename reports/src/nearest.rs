@@ -7,20 +7,20 @@ const MOST: usize = 3;
 /// How alike they must be, 0 to 1.
 const ALIKE: f64 = 0.7;
 
-/// What to give an option instead of a value that nothing has, or how to see what there is of a key.
+/// What to give an argument instead of a value that nothing has, or what shows those that there are.
 pub fn did_you_mean(
     value: &str,
     existing: &[String],
-    key: &str,
-    option: &str,
+    argument: &str,
+    values: &str,
     written: impl Fn(&str) -> String,
 ) -> String {
     match nearest(value, existing).as_slice() {
         [] if existing.is_empty() => String::new(),
-        [] => format!(" (`hbbp mix --rows {key}` shows what there is)"),
+        [] => format!(" (`{values}` shows what there is)"),
         names => {
             let names: Vec<String> = names.iter().map(|name| format!("'{}'", written(name))).collect();
-            format!(": did you mean {option} {}?", names.join(" or "))
+            format!(": did you mean {argument} {}?", names.join(" or "))
         }
     }
 }

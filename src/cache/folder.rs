@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use rustix::fs::OFlags;
 use rustix::process::geteuid;
 
-use reports::models::absolute;
+use reports::folders::absolute;
 
 /// Where entries are: files of the user's that nobody else can read or write.
 pub struct Folder {

@@ -20,16 +20,17 @@ use analyzer::mix::{Dimension, Filter};
 use analyzer::paths::{BlockCycles, LoopTrips, PathQuery};
 use analyzer::{Analysis, Origin};
 use anyhow::bail;
-use reports::lacks::streams_without_cycles;
+use reports::Arguments;
+use reports::lacks::{streams_without_cycles, without_lines};
 use reports::nearest::did_you_mean;
 
 use crate::commands::filtering::{FilterArgs, passing};
 use crate::commands::mix::keys;
 use crate::commands::reporting::ReportArgs;
-use crate::input::{Input, Reader, Reads, WITHOUT_CODE, WITHOUT_LINES, without_samples};
+use crate::input::{Input, Reader, Reads, WITHOUT_CODE, without_samples};
 use crate::output;
 use crate::output::{Colours, Format, Head, Layout, Precision, page, write_to};
-use crate::usage::wrong_usage;
+use crate::usage::{CommandLine, wrong_usage};
 
 /// Print the hottest functions, instruction by instruction, with counts, branches and loops
 #[derive(clap::Args)]
@@ -145,7 +146,7 @@ fn print(args: &Args, filters: Vec<Filter>, input: &Input<'_>) -> anyhow::Result
     if nothing.is_none() {
         annotation.notes.iter().chain(&unmatched).for_each(output::say);
         if args.source && !annotation.has_lines() {
-            output::say(WITHOUT_LINES);
+            output::say(without_lines(&CommandLine));
         }
     }
     let precision = Precision::of(&analysis, annotation.ranked.iter().map(|of| (of.share, of.share_interval)));
@@ -208,7 +209,8 @@ fn sentence(nothing: &NoFunction) -> String {
     if *is_there {
         return format!("the function {name:?} was not seen: nothing was sampled in it, so it ran seldom or never");
     }
-    let mean = did_you_mean(name, existing, Dimension::Function.as_str(), "--function", str::to_owned);
+    let mean =
+        did_you_mean(name, existing, "--function", &CommandLine.values_of(Dimension::Function.as_str()), str::to_owned);
     format!("nothing has the function {name:?}{mean}")
 }
 

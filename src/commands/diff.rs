@@ -18,7 +18,7 @@ use crate::commands::filtering::FilterArgs;
 use crate::commands::mix::{keys, titles};
 use crate::input::{AnalysisArgs, Asked, Reader, Reads, is_recording};
 use crate::output::{Colours, Format, Layout, OutputArgs};
-use crate::usage::wrong_usage;
+use crate::usage::{CommandLine, wrong_usage};
 use limit::Limit;
 
 /// Compare two recordings: what they have in common, what moved, and which kinds of instructions changed
@@ -116,7 +116,7 @@ fn query(args: &Args, taxonomies: &Taxonomies) -> Query {
 /// Says what there is to say of the mix of a side.
 fn say_of_mix(file: &Path, mix: Option<&Mix>, query: Option<&Query>) {
     let Some((mix, query)) = mix.zip(query) else { return };
-    said_of_mix(mix, query).for_each(|note| say!("{}: {note}", file.display()));
+    said_of_mix(mix, query, &CommandLine).for_each(|note| say!("{}: {note}", file.display()));
 }
 
 /// Prints what two recordings, flows or truths differ in.

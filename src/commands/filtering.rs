@@ -5,11 +5,11 @@ use std::path::PathBuf;
 
 use analyzer::Analysis;
 use analyzer::mix::{Dimension, Filter, Key, Mix, Taxonomies};
-use reports::only_of_code;
+use reports::key_of_task;
 use reports::taxonomies::with_files;
 
 use crate::output;
-use crate::usage::wrong_usage;
+use crate::usage::{CommandLine, wrong_usage};
 
 /// What is kept.
 #[derive(clap::Args)]
@@ -42,7 +42,10 @@ impl FilterArgs {
     /// The same for a report that does not tell processes, threads and phases apart.
     pub fn filters_of_code<A: clap::Args>(&self, name: &'static str, taxonomies: &Taxonomies) -> Vec<Filter> {
         let filters = self.filters::<A>(name, taxonomies);
-        only_of_code(name, &filters).unwrap_or_else(|why| wrong_usage::<A>(name, why));
+        if let Some(key) = key_of_task(&filters) {
+            let why = "adds up all processes, threads and phases; `hbbp mix` tells them apart";
+            wrong_usage::<A>(name, format!("--filter {key}: {name} {why}"));
+        }
         filters
     }
 }
@@ -52,7 +55,7 @@ impl FilterArgs {
 /// # Errors
 /// No instruction passes: why that may be.
 pub fn passing(analysis: &Analysis, filters: Vec<Filter>, threads: usize) -> anyhow::Result<Mix> {
-    let (passing, said) = reports::passing(analysis, filters, threads)?;
+    let (passing, said) = reports::passing(analysis, filters, threads, &CommandLine)?;
     said.iter().for_each(output::say);
     Ok(passing)
 }

@@ -3,6 +3,7 @@
 mod csv;
 mod json;
 pub(super) mod keys;
+mod numbers;
 pub(super) mod query;
 pub(super) mod table;
 
@@ -12,11 +13,10 @@ use analyzer::Origin;
 use analyzer::counting::Detail;
 use analyzer::mix::{Key, Mix, Query, mix};
 use analyzer::paths::PathQuery;
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use reports::mix::nested::{Line, Node, for_each_line, nested};
 use reports::mix::numbers::Number;
 use reports::mix::order::Order;
-use reports::mix::{Asked, Shape, group_by, precision, said, without_code};
+use reports::mix::{Asked, Shape, group_by, lacks_code, precision, said};
 use reports::{Head, Reader, Reads};
 
 use crate::commands::record::{SAMPLING, Wanted};
@@ -24,6 +24,8 @@ use crate::commands::reporting::ReportArgs;
 use crate::input::Input;
 use crate::output;
 use crate::output::{Colours, Format, Layout, print_head};
+use crate::usage::CommandLine;
+use numbers::numbers;
 use query::{PivotArgs, query, query_options, shaped};
 
 /// Print the instruction mix as a pivot table
@@ -106,13 +108,17 @@ fn print(args: &Args, query: &Query, input: &Input<'_>) -> anyhow::Result<()> {
         false => input.analyze_in_detail(group_by(query), detail)?,
     };
     let result = mix(&analysis, query)?;
-    said(query, &args.shape(), &analysis, &result)?.iter().for_each(output::say);
+    said((query, &args.shape()), &analysis, &result, &CommandLine)?.iter().for_each(output::say);
     let head = args.report.head(&analysis, precision(&analysis, &result));
-    if let Some(why) = without_code(query, &analysis) {
+    if lacks_code(query, &analysis) {
         print_head(&head, analysis.instructions(), &mut std::io::stderr().lock(), Layout::Text)?;
-        anyhow::bail!(why);
+        anyhow::bail!(
+            "the code of no module could be read, so there is no mix by {}: name the binaries with --binary \
+             [RECORDED=]FILE or --symfs DIR, or ask for --rows module",
+            titles(&query.rows).join(",")
+        );
     }
-    args.sort.check(&result)?;
+    args.sort.check(&result).map_err(|why| anyhow::anyhow!(why.sentence(&CommandLine)))?;
     let levels = args.shape().levels(query.rows.len());
     let format = args.report.output.format;
     let report = Report {
@@ -132,12 +138,6 @@ fn print(args: &Args, query: &Query, input: &Input<'_>) -> anyhow::Result<()> {
         Format::Csv | Format::Parquet => csv::print(&report, out),
         Format::Json => json::print(&report, out),
     })
-}
-
-/// Numbers by their names.
-fn numbers() -> impl TypedValueParser<Value = Number> {
-    let named = |number: Number| PossibleValue::new(number.as_str()).aliases(number.other_name()).help(number.about());
-    PossibleValuesParser::new(Number::ALL.map(named)).try_map(|name| name.parse::<Number>())
 }
 
 /// Keys as they are written.

@@ -7,15 +7,17 @@ mod table;
 use std::process::ExitCode;
 
 use analyzer::counting::GroupBy;
-use analyzer::mix::{Dimension, Filter};
+use analyzer::mix::{Dimension, Filter, Unmatched};
 use analyzer::paths::{BranchPaths, Destination, Frequency, PathQuery};
 use analyzer::uncertainty::Interval;
 use anyhow::bail;
+use reports::Arguments;
 use reports::nearest::did_you_mean;
 
 use crate::input::{Input, InputArgs, Reader, Reads, WITHOUT_CODE, without_samples};
 use crate::output;
 use crate::output::{Format, Head, HeadArgs, Layout, OutputArgs, Precision};
+use crate::usage::CommandLine;
 
 /// Print the most executed paths through functions, or the branches that lead to a place
 ///
@@ -103,9 +105,10 @@ fn print(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
             analysis.sources.degradations.iter().map(|why| format!("; {why}")).collect::<String>()
         );
     };
+    let function = Dimension::Function.as_str();
     if let Some(Err(none)) = &paths.history {
         let name = args.to.as_deref().unwrap_or_default();
-        let mean = did_you_mean(name, &none.functions, Dimension::Function.as_str(), "--to", str::to_owned);
+        let mean = did_you_mean(name, &none.functions, "--to", &CommandLine.values_of(function), str::to_owned);
         bail!("{none}{mean}");
     }
     if let Some(hot) = paths.hot.as_mut().filter(|_| !args.functions.is_empty()) {
@@ -115,9 +118,9 @@ fn print(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
             .resolve(&names)
             .iter()
             .map(|unmatched| {
-                let (key, option) = (Dimension::Function.as_str(), "--function");
-                let mean = did_you_mean(&unmatched.value, &unmatched.existing, key, option, str::to_owned);
-                format!("no path goes through a function {:?}{mean}", unmatched.value)
+                let (Unmatched { value, existing, .. }, values) = (unmatched, CommandLine.values_of(function));
+                let mean = did_you_mean(value, existing, "--function", &values, str::to_owned);
+                format!("no path goes through a function {value:?}{mean}")
             })
             .collect();
         hot.paths.retain(|path| path.function.as_deref().is_some_and(|name| filter.keeps(name)));

@@ -22,6 +22,7 @@ use crate::commands::reporting::ReportArgs;
 use crate::input::Input;
 use crate::output;
 use crate::output::{Colours, Format, Head, Layout, Precision, print_head};
+use crate::usage::CommandLine;
 
 /// Say which part of the floating-point and vector work is scalar, and in which functions and loops
 ///
@@ -78,7 +79,7 @@ fn print(args: &Args, filters: Vec<Filter>, input: &Input<'_>) -> anyhow::Result
     let result = vectorization(&analysis, &query)?;
     let nothing = without_samples(&analysis);
     nothing.iter().for_each(output::say);
-    let unmatched: Vec<String> = result.unmatched.iter().map(unmatched::sentence).collect();
+    let unmatched: Vec<String> = result.unmatched.iter().map(|of| unmatched::sentence(of, &CommandLine)).collect();
     if nothing.is_none() {
         if result.all.instructions <= 0.0 && !query.filters.is_empty() {
             let why = [&["no instruction passes the filters".to_owned()], unmatched.as_slice()].concat().join("; ");

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use reports::models::absolute;
+use reports::folders::absolute;
 use tempfile::NamedTempFile;
 
 use super::settings::A_DAY;

@@ -160,7 +160,7 @@ impl AddressMap {
             self.is_old |= version < 2;
             let function = cursor.function(version, features)?;
             // Where linkers put what they left out.
-            if let Some(function) = function.filter(|function| function.entry.0 != 0) {
+            if function.entry.0 != 0 {
                 self.functions.push(function);
             }
         }
@@ -192,15 +192,16 @@ impl Cursor<'_> {
         is_known.then_some((version, features)).ok_or(AddressMapError::Features { features, version, at })
     }
 
-    /// The function of an entry; `None` if it has no range.
-    fn function(&mut self, version: u8, features: u16) -> Result<Option<MappedFunction>, AddressMapError> {
+    /// The function of an entry, which is where its first range is.
+    fn function(&mut self, version: u8, features: u16) -> Result<MappedFunction, AddressMapError> {
         let has = |feature: u16| features & feature != 0;
+        let at = self.at;
         let ranges = if has(SEVERAL_RANGES) { self.number("a number of ranges")? } else { 1 };
-        let mut function = None;
+        let (mut entry, mut blocks) = (None, Vec::new());
         for _ in 0..ranges {
             let base = self.address()?;
+            entry.get_or_insert(Svma(base));
             let count = self.number("a number of blocks")?;
-            let function = function.get_or_insert(MappedFunction { entry: Svma(base), blocks: Vec::new() });
             let mut before = 0_u64;
             for index in 0..if has(NO_BLOCKS) { 0 } else { count } {
                 let id = if version < 2 { index } else { self.number("the id of a block")? };
@@ -217,11 +218,12 @@ impl Cursor<'_> {
                 let start = if version == 0 { offset } else { before.saturating_add(offset) };
                 before = start.saturating_add(size);
                 let (start, end) = (base.saturating_add(start), base.saturating_add(before));
-                function.blocks.push(MappedBlock { id, start: Svma(start), end: Svma(end), is_landing_pad });
+                blocks.push(MappedBlock { id, start: Svma(start), end: Svma(end), is_landing_pad });
             }
         }
-        self.pass_profile(features, function.as_ref().map_or(0, |function| function.blocks.len()))?;
-        Ok(function)
+        self.pass_profile(features, blocks.len())?;
+        let entry = entry.ok_or(AddressMapError::Damaged { what: "a function without a range", at })?;
+        Ok(MappedFunction { entry, blocks })
     }
 
     /// Passes over what the compiler knew of a profile.
@@ -356,6 +358,7 @@ mod tests {
         assert!(told(&[6, 0]).contains("has version 6 at byte 0: versions 0 to 5"), "{}", told(&[6, 0]));
         assert!(told(&[2, 0x20]).contains("features 0x20 at byte 0, which version 2"), "{}", told(&[2, 0x20]));
         assert!(told(&[5, 0, 1]).contains("features 0x100"), "{}", told(&[5, 0, 1]));
+        assert!(told(&[2, 8, 0]).contains("damaged at byte 2: a function without a range"), "{}", told(&[2, 8, 0]));
         let large = [vec![2, 0], address(0x1000), vec![1, 0xff, 0xff, 0xff, 0xff, 0x7f]].concat();
         assert!(told(&large).contains("damaged at byte 11: the id of a block"), "{}", told(&large));
     }

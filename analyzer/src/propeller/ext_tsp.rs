@@ -3,6 +3,10 @@
 //! Each block begins as a chain of its own. The two chains whose merge gains most are merged, until none gains: one after the other, or
 //! one inside the other, which is cut where an edge between the two suggests it. (A. Newell, S. Pupyrev, *Improved Basic Block
 //! Reordering*, IEEE Transactions on Computers 69, 2020.)
+//!
+//! What executions are worth is as the paper has it, and LLVM's `CodeLayout.cpp`, but for one thing: there a fall-through of a block with one
+//! way out is worth 1.05. LLVM also keeps chains below 512 blocks, and merges none that ran more than 100 times as much by byte as the other.
+//! Here the work as a whole is bounded.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BinaryHeap};
@@ -227,19 +231,17 @@ impl<'a> Layout<'a> {
         // Where the start of the first chain, the rest of it, and the second go.
         let (start, rest, other) = match way {
             Way::After => (0, 0, first.size),
-            Way::Into(_) => (0, second.size, cut),
+            Way::Into(_) => (0, cut + second.size, cut),
             Way::BeforeSwapped(_) => (second.size + first.size - cut, second.size, 0),
             Way::AfterSwapped(_) => (first.size - cut, 0, first.size),
         };
         let own = self.places[first.blocks[0]].0;
         let place = |block: usize| {
             let (chain, at) = self.places[block];
-            let is_start = at < cut;
-            match (chain == own, is_start, way) {
-                (false, ..) => other + at,
-                (true, true, _) => start + at,
-                (true, false, Way::Into(_)) => rest + at,
-                (true, false, _) => rest + at - cut,
+            match chain == own {
+                false => other + at,
+                true if at < cut => start + at,
+                true => rest + (at - cut),
             }
         };
         let edge_worth = |edge: &Edge| worth(edge, place(edge.from) + self.nodes[edge.from].size, place(edge.to));

@@ -6,6 +6,7 @@ use analyzer::mix::{Mix, Query};
 use serde_json::{Value, json};
 
 use super::{Changes, Work};
+use crate::Arguments;
 use crate::mix::{unmatched, without_source};
 
 impl Changes<'_> {
@@ -42,10 +43,9 @@ impl Work {
 }
 
 /// What there is to say of the mix of a side.
-pub fn said_of_mix(mix: &Mix, query: &Query) -> impl Iterator<Item = String> {
-    let unmatched = mix.unmatched.iter().map(unmatched::sentence);
-    let without_source = without_source(&query.rows, mix).map(str::to_owned);
-    mix.notes.iter().cloned().chain(unmatched).chain(without_source)
+pub fn said_of_mix(mix: &Mix, query: &Query, arguments: &dyn Arguments) -> impl Iterator<Item = String> {
+    let unmatched = mix.unmatched.iter().map(|of| unmatched::sentence(of, arguments));
+    mix.notes.iter().cloned().chain(unmatched).chain(without_source(&query.rows, mix, arguments))
 }
 
 /// What is said where an option chooses between the sources of a side that has none.

@@ -1,13 +1,15 @@
 //! The pivot: what may be asked, rows in their order, the numbers of each, and what there is to say of them.
 
-mod more_numbers;
+mod described;
 pub mod nested;
 pub mod numbers;
 pub mod order;
 mod query;
 mod said;
 pub mod unmatched;
+mod wrong;
 
-pub use more_numbers::{Asked, Numbered};
-pub use query::{Shape, WrongShape, group_by, key};
-pub use said::{bounds, precision, said, without_code, without_source};
+pub use described::{Asked, Described, Numbered};
+pub use query::{Shape, group_by, key};
+pub use said::{bounds, lacks_code, precision, said, without_source};
+pub use wrong::WrongShape;

@@ -13,9 +13,9 @@ use crate::number::{count, with_digits};
 pub enum Number {
     /// Executed instructions.
     Executions,
-    /// Their share of all that pass the filters; with --per, of their group.
+    /// Their share of all that pass the filters; where there are groups, of their group.
     Share,
-    /// The share that a column has of its row (needs --columns).
+    /// The share that a column has of its row (needs columns).
     RowShare,
     /// How far the share may be from the truth (±: 95 %).
     Error,
@@ -105,7 +105,7 @@ impl Number {
         Number::CyclesPerCall,
     ];
 
-    /// Its name on the command line.
+    /// Its name.
     pub fn as_str(self) -> &'static str {
         match self {
             Number::Executions => "executions",
@@ -129,52 +129,12 @@ impl Number {
         }
     }
 
-    /// Another name that it has there.
+    /// Another name that it is known by.
     pub fn other_name(self) -> Option<&'static str> {
         match self {
             Number::Executions => Some("count"),
             Number::Error => Some("±"),
             _ => None,
-        }
-    }
-
-    /// What it is, in a phrase.
-    pub fn about(self) -> &'static str {
-        match self {
-            Number::Executions => "Executed instructions",
-            Number::Share => "Their share of all that pass the filters; with --per, of their group",
-            Number::RowShare => "The share that a column has of its row (needs --columns)",
-            Number::Error => "How far the share may be from the truth (±: 95 %)",
-            Number::PerCall => {
-                "Executed instructions for each call of the function (needs `function` among the rows, and branches)"
-            }
-            Number::Taken => "Branches that were taken: jumps, calls, returns, system calls (needs branches)",
-            Number::Mispredicted => "How many of these were mispredicted (needs branches of hardware)",
-            Number::MispredictRate => "The part of the taken branches that was mispredicted",
-            Number::PerTaken => "Executed instructions for each taken branch",
-            Number::Samples => {
-                "Samples and streams that were seen; those of a block are shared out among its instructions"
-            }
-            Number::Flops => {
-                "Floating-point operations: one for each element, two for multiply and add in one (≤: a mask left some of them out; ≥: some code was not read)"
-            }
-            Number::Bytes => {
-                "Bytes read and written, those of the stack, too (≤: a mask left some out; ≥: some are not known, as those of `rep movsb`)"
-            }
-            Number::Intensity => "Arithmetic intensity: floating-point operations for each byte read or written",
-            Number::FlopsPerCall => {
-                "Floating-point operations for each call of the function (needs `function` among the rows, and branches)"
-            }
-            Number::BytesPerCall => {
-                "Bytes read and written for each call of the function (needs `function` among the rows, and branches)"
-            }
-            Number::Cycles => {
-                "Cycles that the instructions took (needs branches of hardware that are timed; ≥: not all of the code was)"
-            }
-            Number::Ipc => "Instructions for each cycle, of the code that was timed",
-            Number::CyclesPerCall => {
-                "Cycles for each call of the function (needs `function` among the rows, and timed branches)"
-            }
         }
     }
 }

@@ -6,11 +6,11 @@ use std::convert::Infallible;
 use std::str::FromStr;
 
 use analyzer::mix::{Mix, Query, Sum};
-use anyhow::bail;
 
 use super::nested::Node;
 use super::numbers::{Number, per_call};
 use crate::nearest::nearest;
+use crate::{Argument, Arguments};
 
 /// What rows are sorted by.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +21,24 @@ pub enum Order {
     Name,
     /// The count in a column, the largest first.
     Column(String),
+}
+
+/// An order by a column that is not there.
+#[derive(Debug, PartialEq, Eq)]
+pub struct NoSuchColumn {
+    /// What was asked for.
+    pub title: String,
+    /// The column that is called nearly so, if one is.
+    pub near: Option<String>,
+}
+
+impl NoSuchColumn {
+    /// What is wrong, and what to ask instead.
+    pub fn sentence(&self, arguments: &dyn Arguments) -> String {
+        let (Self { title, near }, sort) = (self, arguments.name(Argument::Sort));
+        let mean = near.as_ref().map_or(String::new(), |near| format!(": did you mean {sort} '{near}'?"));
+        format!("{sort} {title}: there is neither such a number nor such a column{mean}")
+    }
 }
 
 impl FromStr for Order {
@@ -73,7 +91,7 @@ impl Order {
     ///
     /// # Errors
     /// It is one.
-    pub fn check(&self, mix: &Mix) -> anyhow::Result<()> {
+    pub fn check(&self, mix: &Mix) -> Result<(), NoSuchColumn> {
         let Order::Column(title) = self else { return Ok(()) };
         if mix.cells.is_empty() {
             return Ok(());
@@ -83,9 +101,8 @@ impl Order {
             return Ok(());
         }
         let titles: Vec<String> = titles.into_iter().filter(|title| !title.is_empty()).collect();
-        let mean =
-            nearest(title, &titles).first().map_or(String::new(), |near| format!(": did you mean --sort '{near}'?"));
-        bail!("--sort {title}: there is neither such a number nor such a column{mean}")
+        let near = nearest(title, &titles).first().map(|near| (*near).to_owned());
+        Err(NoSuchColumn { title: title.clone(), near })
     }
 }
 

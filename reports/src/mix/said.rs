@@ -8,19 +8,24 @@ use anyhow::bail;
 use super::numbers::{Number, unread};
 use super::query::Shape;
 use super::unmatched;
-use crate::Precision;
-use crate::lacks::{WITHOUT_LINES, streams_without_cycles, without_samples};
+use crate::lacks::{streams_without_cycles, without_lines, without_samples};
 use crate::number::{count, share};
+use crate::{Arguments, Precision};
 
 /// All that there is to say of a mix. Of a recording without samples it is that alone.
 ///
 /// # Errors
 /// There is nothing to show: why that is.
-pub fn said(query: &Query, shape: &Shape<'_>, analysis: &Analysis, mix: &Mix) -> anyhow::Result<Vec<String>> {
+pub fn said(
+    (query, shape): (&Query, &Shape<'_>),
+    analysis: &Analysis,
+    mix: &Mix,
+    arguments: &dyn Arguments,
+) -> anyhow::Result<Vec<String>> {
     if let Some(nothing) = without_samples(analysis) {
         return Ok(vec![nothing]);
     }
-    let unmatched: Vec<String> = mix.unmatched.iter().map(unmatched::sentence).collect();
+    let unmatched: Vec<String> = mix.unmatched.iter().map(|of| unmatched::sentence(of, arguments)).collect();
     if mix.cells.is_empty() {
         let why = if !query.filters.is_empty() {
             "no instruction passes the filters"
@@ -35,25 +40,18 @@ pub fn said(query: &Query, shape: &Shape<'_>, analysis: &Analysis, mix: &Mix) ->
         bail!("there is nothing to show: {why}");
     }
     let mut said: Vec<String> = mix.notes.iter().cloned().chain(unmatched).collect();
-    said.extend(without_source(&query.rows, mix).map(str::to_owned));
+    said.extend(without_source(&query.rows, mix, arguments));
     said.extend(lacks_branches(query, shape.asks(Number::is_of_mispredictions), analysis).map(str::to_owned));
     said.extend(query.cycles.then(|| lacks_cycles(analysis)).flatten());
     said.extend(mix.all.operations.iter().flat_map(|all| bounds(mix.all.count, &all.sum)));
     Ok(said)
 }
 
-/// Why there is no mix by such rows where the code of no module could be read.
-pub fn without_code(query: &Query, analysis: &Analysis) -> Option<String> {
+/// Whether all rows are of code, and that of no module could be read.
+pub fn lacks_code(query: &Query, analysis: &Analysis) -> bool {
     let of_code = [Dimension::Function, Dimension::Loop, Dimension::LoopDepth];
     let is_of_code = |key: &Key| key.is_of_instruction() || of_code.iter().any(|dimension| key == dimension);
-    let needs_code = query.rows.iter().all(is_of_code);
-    (needs_code && without_samples(analysis).is_none() && !analysis.has_readable_code()).then(|| {
-        format!(
-            "the code of no module could be read, so there is no mix by {}: name the binaries with --binary \
-             [RECORDED=]FILE or --symfs DIR, or ask for --rows module",
-            query.rows.iter().map(Key::to_string).collect::<Vec<_>>().join(",")
-        )
-    })
+    query.rows.iter().all(is_of_code) && without_samples(analysis).is_none() && !analysis.has_readable_code()
 }
 
 /// How right the largest rows are.
@@ -66,10 +64,10 @@ pub fn precision(analysis: &Analysis, mix: &Mix) -> Option<Precision> {
 }
 
 /// What to do where rows are of the source, and none is known.
-pub fn without_source(rows: &[Key], mix: &Mix) -> Option<&'static str> {
+pub fn without_source(rows: &[Key], mix: &Mix, arguments: &dyn Arguments) -> Option<String> {
     let at = rows.iter().position(|key| key.is_of_source())?;
     let has_none = |cell: &Cell| cell.row[at] == NO_SOURCE || cell.row[at] == UNREADABLE;
-    mix.cells.iter().all(has_none).then_some(WITHOUT_LINES)
+    mix.cells.iter().all(has_none).then(|| without_lines(arguments))
 }
 
 /// What is said where the recording does not have all that is asked for.

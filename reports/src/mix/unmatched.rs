@@ -3,14 +3,17 @@
 use analyzer::mix::{Dimension, Taxonomies, Unmatched};
 
 use crate::nearest::{did_you_mean, nearest};
+use crate::{Argument, Arguments};
 
 /// A sentence on a value that nothing has, with the names that are nearest to it.
-pub fn sentence(unmatched: &Unmatched) -> String {
+pub fn sentence(unmatched: &Unmatched, arguments: &dyn Arguments) -> String {
     let Unmatched { key, value, is_comparison, existing } = unmatched;
+    let values = arguments.values_of(key.as_str());
     if *is_comparison {
-        return format!("nothing has {key}{value} (`hbbp mix --rows {key}` shows what there is)");
+        return format!("nothing has {key}{value} (`{values}` shows what there is)");
     }
-    let mean = did_you_mean(value, existing, key.as_str(), "--filter", |name| format!("{key}={name}"));
+    let filter = arguments.name(Argument::Filter);
+    let mean = did_you_mean(value, existing, filter, &values, |name| format!("{key}={name}"));
     format!("nothing has the {key} {value:?}{mean}")
 }
 

@@ -3,8 +3,7 @@
 use std::io::Write;
 
 use analyzer::mix::{Key, Sum};
-use reports::mix::Numbered;
-use reports::mix::numbers::part;
+use reports::mix::{Described, Numbered};
 use serde_json::{Map, Value, json};
 
 use super::Report;
@@ -15,16 +14,15 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     let named = |values: &mut dyn Iterator<Item = &String>| -> Map<String, Value> {
         keys.iter().zip(values).map(|(key, value)| ((*key).to_owned(), json!(value))).collect()
     };
+    let asked = report.asked();
     let (mut rows, mut subtotals, mut others) = (Vec::new(), Vec::new(), (0, Vec::new()));
     report.for_each_line(|line| {
-        if let Some(row) = line.row() {
-            for &cell in &row.cells {
+        if line.row().is_some() {
+            rows.extend(asked.pairs(&line).into_iter().map(|(cell, described)| {
                 let mut object = named(&mut cell.row.iter().chain(&cell.column));
-                let sum = &Sum::of([cell]);
-                let of_cell = Numbered { sum, whole: line.whole, values: Some(&cell.row), row: Some(&row.sum) };
-                object.extend(numbers(report, &of_cell));
-                rows.push(Value::Object(object));
-            }
+                object.extend(numbers(described));
+                Value::Object(object)
+            }));
         } else if line.others {
             others.0 += line.rows();
             others.1.extend(line.cells());
@@ -32,14 +30,14 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
             let mut object = named(&mut group.values.iter());
             object.insert("rows".to_owned(), json!(group.rows()));
             let of_group = Numbered { sum: &group.sum, whole: line.whole, values: Some(group.values), row: None };
-            object.extend(numbers(report, &of_group));
+            object.extend(numbers(asked.described(&of_group)));
             subtotals.push(Value::Object(object));
         }
     });
     let others = (others.0 > 0).then(|| {
         let mut object = Map::from_iter([("rows".to_owned(), json!(others.0))]);
         let of_others = Numbered { sum: &Sum::of(others.1), whole: &report.mix.all, values: None, row: None };
-        object.extend(numbers(report, &of_others));
+        object.extend(numbers(asked.described(&of_others)));
         object
     });
     let mut document = json!({
@@ -58,16 +56,9 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
 }
 
 /// A sum and how far it can be from the truth, and what else is asked for.
-fn numbers(report: &Report<'_>, of: &Numbered<'_>) -> Map<String, Value> {
-    let (mix, sum) = (report.mix, of.sum);
-    let uncertainty = mix.uncertainty_of(sum);
-    let mut numbers = Map::from_iter([
-        ("count".to_owned(), json!(sum.count)),
-        ("share".to_owned(), json!(part(sum.count, mix.instructions))),
-        ("count_error".to_owned(), json!(uncertainty.count.half_width)),
-        ("share_error".to_owned(), json!(uncertainty.share.half_width)),
-        ("rests_on_little".to_owned(), json!(uncertainty.share.rests_on_little)),
-    ]);
-    numbers.extend(report.asked().more_numbers(of).into_iter().map(|(name, number)| (name, json!(number))));
-    numbers
+fn numbers(of: Described) -> impl Iterator<Item = (String, Value)> {
+    let Described { count, share, count_error, share_error, rests_on_little, more } = of;
+    let always = [json!(count), json!(share), json!(count_error), json!(share_error), json!(rests_on_little)];
+    let always = Described::NAMES.map(str::to_owned).into_iter().zip(always);
+    always.chain(more.into_iter().map(|(name, number)| (name, json!(number))))
 }

@@ -9,7 +9,7 @@ use reports::mix::key;
 
 use super::Args;
 use crate::commands::filtering::FilterArgs;
-use crate::usage::wrong_usage;
+use crate::usage::{CommandLine, wrong_usage};
 
 /// What a pivot is of.
 #[derive(clap::Args)]
@@ -46,7 +46,9 @@ pub fn query<A: clap::Args>(name: &'static str, args: &PivotArgs, taxonomies: &T
 
 /// A query with the groups that are asked for, and what its numbers and its order need. The process ends with what is wrong, if something is.
 pub fn shaped(args: &Args, query: Query, taxonomies: &Taxonomies) -> Query {
-    args.shape().shape(query, taxonomies).unwrap_or_else(|why| wrong_usage::<Args>("hbbp mix", why))
+    args.shape()
+        .shape(query, taxonomies)
+        .unwrap_or_else(|why| wrong_usage::<Args>("hbbp mix", why.sentence(&CommandLine)))
 }
 
 /// The options that ask for the same rows and columns.

@@ -8,13 +8,14 @@ use analyzer::annotate::Ranked;
 use analyzer::mix::{
     Attribute, Composition, Dimension, Key, NO_SOURCE, Places, TaskBlock, Tasks, Taxonomies, UNREADABLE,
 };
+use reports::lacks::without_lines;
 use serde::Serialize;
 
 use super::address::Address;
 use super::key::{KeyData, of_attribute, of_block};
 use super::short::Short;
-use crate::input::WITHOUT_LINES;
 use crate::output::count;
+use crate::usage::CommandLine;
 
 /// Lines of the source, and places where one begins (or counts of blocks by thread), that a page has at most: more would make it large.
 const MOST_LINES: usize = 30_000;
@@ -105,7 +106,7 @@ impl Composed {
         let values = places.attributes.first().map_or(0, |lines| lines.values.len());
         let is_known = |text: &str| text != NO_SOURCE && text != UNREADABLE;
         if !places.attributes.iter().any(|of| of.values.iter().any(|value| is_known(&value.text))) {
-            self.without.push(format!("file and line are no keys: {WITHOUT_LINES}"));
+            self.without.push(format!("file and line are no keys: {}", without_lines(&CommandLine)));
         } else if values > MOST_LINES {
             let many = count(values as f64);
             self.without.push(format!("file and line are no keys: {many} lines would make the page too large"));

@@ -17,7 +17,7 @@ use super::names::Names;
 use super::short::Short;
 use super::source::{Source, SourceLines};
 use crate::commands::diff::Report;
-use crate::output::{Head, count};
+use crate::output::{Head, count, head_lines};
 
 /// All of it. Tables are objects of columns.
 #[derive(Serialize)]
@@ -79,7 +79,7 @@ impl<'a> Data<'a> {
             recording: Vec::new(),
             instructions: Short(analysis.instructions()),
             head,
-            lines: head.lines(analysis.instructions()),
+            lines: head_lines(head, analysis.instructions()),
             lacks: &annotation.lacks,
             modules,
             keys: composed.keys,

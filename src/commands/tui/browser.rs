@@ -16,6 +16,7 @@ use super::recorded::Recorded;
 use super::screen::Layout;
 use super::sheet::{Link, Sheet};
 use crate::input::WITHOUT_CODE;
+use crate::output::head_lines;
 
 /// What is seen of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -280,7 +281,7 @@ impl<'a> Browser<'a> {
             return diff.head.clone();
         }
         let recorded = self.recorded();
-        let lines = recorded.head.lines(recorded.analysis.instructions()).into_iter();
+        let lines = head_lines(&recorded.head, recorded.analysis.instructions()).into_iter();
         lines.map(|(title, text)| (title.to_owned(), text)).collect()
     }
 

@@ -17,6 +17,7 @@ use crate::commands::annotate::code::heat_of_share;
 use crate::commands::mix;
 use crate::commands::mix::table::Columns;
 use crate::output::{Colours, Head, Layout, printable};
+use crate::usage::CommandLine;
 
 /// A mix, and what was asked for.
 pub struct Pivot {
@@ -108,8 +109,8 @@ impl Pivot {
     /// The mix of the query was computed. Returns what there is to say of it.
     pub fn answer(&mut self, analysis: &Analysis, mix: Mix) -> Option<String> {
         self.errors = reports::mix::precision(analysis, &mix).map(|precision| precision.text);
-        let said = mix.unmatched.iter().map(unmatched::sentence);
-        let without_source = reports::mix::without_source(&self.query.rows, &mix).map(str::to_owned);
+        let said = mix.unmatched.iter().map(|of| unmatched::sentence(of, &CommandLine));
+        let without_source = reports::mix::without_source(&self.query.rows, &mix, &CommandLine);
         let said: Vec<String> = said.chain(without_source).chain(mix.notes.iter().cloned()).collect();
         self.mix = Some(mix);
         (!said.is_empty()).then(|| said.join("; "))

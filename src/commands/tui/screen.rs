@@ -10,7 +10,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 use super::browser::{Browser, Page, View};
 use super::code::Code;
 use super::sheet::{Row, Sheet};
-use crate::output::{Align, Colours, Fit, GAP, Role, cut, printable};
+use crate::output::{Align, Colours, Fit, GAP, Role, cut, head_in_short, printable};
 
 /// How many lines each part of the screen has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,7 +130,7 @@ fn tabs(pen: &mut Pen<'_, '_>, browser: &Browser<'_>, width: usize) {
 /// What the head of a report says in its first lines: the source, and how right the numbers of this view are.
 fn about(pen: &mut Pen<'_, '_>, browser: &Browser<'_>, lines: usize) {
     let recorded = browser.recorded();
-    let head = recorded.head.in_short(recorded.analysis.instructions());
+    let head = head_in_short(&recorded.head, recorded.analysis.instructions());
     let source = head.iter().find(|(title, _)| *title == "source").map(|(_, text)| text.as_str());
     let errors = match browser.view() {
         View::Blocks => recorded.blocks.as_ref().and_then(|(_, errors)| errors.as_deref()),

@@ -1,8 +1,9 @@
-//! The numbers of CSV and JSON that are there if they are asked for.
+//! The numbers of rows in documents and data frames: those that are always there, and those that are asked for.
 
 use analyzer::Origin;
-use analyzer::mix::{Mix, Query, Sum};
+use analyzer::mix::{Cell, Mix, Query, Sum};
 
+use super::nested::Line;
 use super::numbers::{Number, part, per_call, unread};
 
 /// What a number is of.
@@ -32,15 +33,66 @@ pub struct Asked<'a> {
     pub numbers: &'a [Number],
 }
 
-impl Asked<'_> {
+/// The numbers of something.
+pub struct Described {
+    /// Executed instructions, in the unit of the recording.
+    pub count: f64,
+    /// Their share of all instructions, 0 to 1.
+    pub share: f64,
+    /// Half the width of the interval of the count (95 %); `None`: not known.
+    pub count_error: Option<f64>,
+    /// The same of the share.
+    pub share_error: Option<f64>,
+    /// Whether it was seen in too little of the recording for these to be trusted.
+    pub rests_on_little: bool,
+    /// What is asked for beside these, by name: always the same names in the same order for the same kind of thing. `None` where a number is
+    /// not known.
+    pub more: Vec<(String, Option<f64>)>,
+}
+
+impl Described {
+    /// The names of the numbers that are always there, in their order.
+    pub const NAMES: [&str; 5] = ["count", "share", "count_error", "share_error", "rests_on_little"];
+}
+
+impl<'a> Asked<'a> {
+    /// Each pair of row and column that a line has, with its numbers; none of a line that is no row.
+    pub fn pairs(&self, line: &Line<'_, 'a>) -> Vec<(&'a Cell, Described)> {
+        let Some(row) = line.row() else { return Vec::new() };
+        let described = |&cell: &&'a Cell| {
+            let sum = &Sum::of([cell]);
+            (cell, self.described(&Numbered { sum, whole: line.whole, values: Some(&cell.row), row: Some(&row.sum) }))
+        };
+        row.cells.iter().map(described).collect()
+    }
+
+    /// The numbers of something.
+    pub fn described(&self, of: &Numbered<'_>) -> Described {
+        let uncertainty = self.mix.uncertainty_of(of.sum);
+        Described {
+            count: of.sum.count,
+            share: part(of.sum.count, self.mix.instructions),
+            count_error: uncertainty.count.half_width,
+            share_error: uncertainty.share.half_width,
+            rests_on_little: uncertainty.share.rests_on_little,
+            more: self.more_numbers(of),
+        }
+    }
+
+    /// The names of what is asked for, of pairs of row and column.
+    pub fn more_names(&self) -> Vec<String> {
+        let nothing = Sum::default();
+        let pair = Numbered { sum: &nothing, whole: &nothing, values: Some(&[]), row: Some(&nothing) };
+        self.more_numbers(&pair).into_iter().map(|(name, _)| name).collect()
+    }
+
     /// Whether a number is asked for.
     pub fn asks(&self, number: Number) -> bool {
         self.numbers.contains(&number)
     }
 
-    /// Names and values, always the same names in the same order for the same kind of thing; `None` where a number is not known. A number that is
-    /// called as a key of the rows is (`flops` may be both) has `executed_` before its name.
-    pub fn more_numbers(&self, of: &Numbered<'_>) -> Vec<(String, Option<f64>)> {
+    /// Names and values. A number that is called as a key of the rows is (`flops` may be both) has `executed_` before its name.
+    fn more_numbers(&self, of: &Numbered<'_>) -> Vec<(String, Option<f64>)> {
         let is_key = |name: &str| self.query.rows.iter().chain(&self.query.columns).any(|key| key.as_str() == name);
         let name_of = |name: &str| if is_key(name) { format!("executed_{name}") } else { name.to_owned() };
         self.by_name(of).into_iter().map(|(name, number)| (name_of(name), number)).collect()
