@@ -1,0 +1,237 @@
+//! Files whose code was searched, and what was found: in this recording, or in earlier ones of which somebody has kept it.
+//!
+//! A file that is taken for another one could end a program: its agent's system calls would be filtered. Within a recording, a file is known by
+//! what the file system says of it ([`FileIdentity`]). For longer than that, only what cannot come to look like another file is kept: see
+//! [`is_told_apart`].
+
+use std::collections::HashMap;
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use formats::file_identity::FileIdentity;
+use rustix::fs::{FsWord, StatFs, fstatfs, statfs};
+use serde::{Deserialize, Serialize};
+
+/// What was found in the code of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SearchedFile {
+    /// The file, in the state in which it was searched.
+    pub file: FileIdentity,
+    /// Whether it makes filters of system calls (seccomp).
+    pub makes_filters: bool,
+}
+
+/// Files that were searched for code that makes filters of system calls.
+#[derive(Debug, Default)]
+pub struct SearchedFiles {
+    /// By earlier recordings.
+    before: HashMap<FileIdentity, bool>,
+    /// By this one, or of use to it.
+    now: Mutex<HashMap<FileIdentity, Found>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Found {
+    makes_filters: bool,
+    /// It may be known for longer than this recording.
+    lasts: bool,
+}
+
+impl SearchedFiles {
+    /// With what [`Self::worth_keeping`] returned before, since this machine was started and by the same build: numbers of devices are given
+    /// anew at each start, and another build may search for something else.
+    pub fn with(kept: impl IntoIterator<Item = SearchedFile>) -> Self {
+        let before = kept.into_iter().map(|kept| (kept.file, kept.makes_filters)).collect();
+        Self { before, now: Mutex::default() }
+    }
+
+    /// What later recordings may take for known: what was found, or was of use, if anything is new.
+    pub fn worth_keeping(&self) -> Option<Vec<SearchedFile>> {
+        let now = self.now();
+        let lasting = now.iter().filter(|(_, found)| found.lasts);
+        let kept: Vec<_> =
+            lasting.map(|(&file, found)| SearchedFile { file, makes_filters: found.makes_filters }).collect();
+        kept.iter().any(|kept| !self.before.contains_key(&kept.file)).then_some(kept)
+    }
+
+    /// What is known of the file at a path.
+    pub(super) fn find(&self, path: &Path) -> io::Result<Option<bool>> {
+        let file = FileIdentity::of(&path.metadata()?);
+        if let Some(found) = self.now().get(&file) {
+            return Ok(Some(found.makes_filters));
+        }
+        let Some(&makes_filters) = self.before.get(&file) else { return Ok(None) };
+        if !is_honest(&statfs(path)?) {
+            return Ok(None);
+        }
+        self.now().insert(file, Found { makes_filters, lasts: true });
+        Ok(Some(makes_filters))
+    }
+
+    /// Searches a file; `None` where it cannot be read.
+    pub(super) fn search(&self, file: &File, search: impl FnOnce(&File) -> Option<bool>) -> Option<bool> {
+        self.search_at(SystemTime::now(), file, search)
+    }
+
+    fn search_at(
+        &self,
+        now: SystemTime,
+        file: &File,
+        search: impl FnOnce(&File) -> Option<bool>,
+    ) -> Option<bool> {
+        let metadata = file.metadata().ok()?;
+        let lasts = is_told_apart(&metadata, now) && fstatfs(file).is_ok_and(|system| is_honest(&system));
+        let makes_filters = search(file)?;
+        self.now().insert(FileIdentity::of(&metadata), Found { makes_filters, lasts });
+        Some(makes_filters)
+    }
+
+    fn now(&self) -> MutexGuard<'_, HashMap<FileIdentity, Found>> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether any change of a file from now on makes it another one, on a file system that tells changes.
+///
+/// A page that was written to through a mapping tells no time when it is written to again, until the kernel has brought it to the disk, which it
+/// does after half a minute. Files without a name are what programs make for themselves while they run. A time of change in whole seconds is
+/// that of an image that was made so: another image may have the same.
+fn is_told_apart(metadata: &Metadata, now: SystemTime) -> bool {
+    const SETTLED: Duration = Duration::from_secs(60);
+    let is_settled = |then| FileIdentity::of(metadata).tells_changes_after(then);
+    metadata.nlink() > 0 && metadata.ctime_nsec() != 0 && now.checked_sub(SETTLED).is_some_and(is_settled)
+}
+
+/// Whether a file system is one that sets the time of change by the clock of this machine whenever a file changes, and gives no inode to two
+/// files at a time. Those that others serve (FUSE, networks) say what these want; images (squashfs, EROFS) have the times that their makers gave
+/// them, and take turns on the same device; layers (overlay) show other files under a number of a device that the next container gets; files in
+/// memory (tmpfs) tell no time when they are written to through a mapping.
+fn is_honest(system: &StatFs) -> bool {
+    // ext2, ext3 and ext4; XFS; Btrfs; F2FS: linux/magic.h.
+    const HONEST: [FsWord; 4] = [0xef53, 0x5846_5342, 0x9123_683e, 0xf2f5_2010];
+    HONEST.contains(&system.f_type)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::PathBuf;
+
+    use super::*;
+
+    /// A moment at which files of a test have been as they are for long.
+    fn later() -> SystemTime {
+        SystemTime::now() + Duration::from_secs(3600)
+    }
+
+    /// A program of the test, and whether what is found in it may be kept where it is.
+    fn program(folder: &tempfile::TempDir) -> (PathBuf, bool) {
+        let path = folder.path().join("program");
+        fs::write(&path, "one").unwrap();
+        let is_kept = is_honest(&statfs(&path).unwrap());
+        (path, is_kept)
+    }
+
+    /// What the next recording knows.
+    fn next(searched: &SearchedFiles) -> SearchedFiles {
+        SearchedFiles::with(searched.worth_keeping().unwrap_or_default())
+    }
+
+    fn searched_at(now: SystemTime, path: &Path, makes_filters: bool) -> SearchedFiles {
+        let searched = SearchedFiles::default();
+        let found = searched.search_at(now, &File::open(path).unwrap(), |_| Some(makes_filters));
+        assert_eq!(found, Some(makes_filters));
+        assert_eq!(searched.find(path).unwrap(), Some(makes_filters), "it is known in this recording at least");
+        searched
+    }
+
+    #[test]
+    fn what_was_found_is_known_to_the_next_recording_and_to_the_one_after_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let (program, is_kept) = program(&folder);
+        for makes_filters in [false, true] {
+            let first = searched_at(later(), &program, makes_filters);
+            let second = next(&first);
+            assert_eq!(second.find(&program).unwrap(), is_kept.then_some(makes_filters));
+            assert_eq!(second.worth_keeping(), None, "nothing is new");
+            let other = folder.path().join("other");
+            fs::write(&other, "other").unwrap();
+            second.search_at(later(), &File::open(&other).unwrap(), |_| Some(false)).unwrap();
+            let third = next(&second);
+            let known = [&program, &other].map(|path| third.find(path).unwrap());
+            assert_eq!(known, [makes_filters, false].map(|found| is_kept.then_some(found)));
+        }
+    }
+
+    #[test]
+    fn a_file_that_was_replaced_or_written_to_is_not_known() {
+        let folder = tempfile::tempdir().unwrap();
+        let (program, _) = program(&folder);
+        let times = fs::metadata(&program).unwrap().modified().unwrap();
+        let set_time = |path| File::options().write(true).open(path).unwrap().set_modified(times).unwrap();
+        let searched = searched_at(later(), &program, false);
+        // Another one of the same size and time, at the same path.
+        let other = folder.path().join("other");
+        fs::write(&other, "two").unwrap();
+        set_time(&other);
+        fs::rename(&other, &program).unwrap();
+        assert_eq!(next(&searched).find(&program).unwrap(), None);
+        assert_eq!(searched.find(&program).unwrap(), None, "in the same recording, too");
+        let searched = searched_at(later(), &program, false);
+        std::thread::sleep(Duration::from_millis(20));
+        fs::write(&program, "six").unwrap();
+        set_time(&program);
+        assert_eq!(next(&searched).find(&program).unwrap(), None, "the inode is the same");
+        assert_eq!(searched.find(&program).unwrap(), None);
+    }
+
+    #[test]
+    fn what_may_change_unseen_is_known_in_one_recording_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, _) = program(&folder);
+        for now in [SystemTime::now(), SystemTime::now() + Duration::from_secs(40), SystemTime::UNIX_EPOCH] {
+            assert_eq!(searched_at(now, &path, false).worth_keeping(), None, "{now:?}");
+        }
+        // One without a name.
+        let file = File::open(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        let searched = SearchedFiles::default();
+        assert_eq!(searched.search_at(later(), &file, |_| Some(false)), Some(false));
+        assert_eq!(searched.worth_keeping(), None);
+    }
+
+    #[test]
+    fn file_systems_that_may_say_anything_are_not_believed() {
+        let is_honest = |path: &str| is_honest(&statfs(path).unwrap());
+        assert!(!is_honest("/proc") && !is_honest("/sys"));
+        // It is in /proc, and of the root folder's file system.
+        assert_eq!(is_honest("/proc/self/root"), is_honest("/"));
+        // Files that a process shows there: their inodes are made when somebody looks.
+        let status = File::open("/proc/self/status").unwrap();
+        let searched = SearchedFiles::default();
+        assert_eq!(searched.search_at(later(), &status, |_| Some(false)), Some(false));
+        assert_eq!(searched.worth_keeping(), None);
+    }
+
+    /// The number of a device may be another file system's by now.
+    #[test]
+    fn what_was_kept_is_not_taken_for_a_file_of_another_file_system() {
+        let file = FileIdentity::of(&fs::metadata("/proc/version").unwrap());
+        let searched = SearchedFiles::with([SearchedFile { file, makes_filters: false }]);
+        assert_eq!(searched.find(Path::new("/proc/version")).unwrap(), None);
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_is_searched_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("program");
+        fs::write(&path, "one").unwrap();
+        let searched = SearchedFiles::default();
+        assert_eq!(searched.search_at(later(), &File::open(&path).unwrap(), |_| None), None);
+        assert_eq!((searched.find(&path).unwrap(), searched.worth_keeping()), (None, None));
+    }
+}
