@@ -362,7 +362,8 @@ fn code_that_takes_the_place_of_code_that_was_searched_before_is_searched() {
     let Some(hot) = place.program("hot", programs::HOT) else { return };
     // A library of the system: what changed a moment ago is searched each time.
     let maps = fs::read_to_string("/proc/self/maps").unwrap();
-    let system = maps.split_whitespace().find(|word| word.contains("/libgcc_s")).expect("Rust programs unwind").to_owned();
+    let system =
+        maps.split_whitespace().find(|word| word.contains("/libgcc_s")).expect("Rust programs unwind").to_owned();
     let (library, cache) = (place.path("library.so"), place.path("cache"));
     let entries = || {
         let entries = fs::read_dir(cache.join("hbbp/searches")).into_iter().flatten().flatten();

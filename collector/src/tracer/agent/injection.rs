@@ -128,12 +128,7 @@ impl OnTheWay {
 }
 
 /// What harm an agent would do in a process.
-pub(crate) fn harm(
-    process: i32,
-    guards: &Guards,
-    maps: &[Mapping],
-    searched: &SearchedFiles,
-) -> Option<&'static str> {
+pub(crate) fn harm(process: i32, guards: &Guards, maps: &[Mapping], searched: &SearchedFiles) -> Option<&'static str> {
     if guards.filters > own_filters() {
         return Some("it filters its system calls (seccomp)");
     }
