@@ -141,7 +141,7 @@ fn is_ours(metadata: &Metadata) -> bool {
 #[cfg(test)]
 pub(super) mod tests {
     use std::io::Read;
-    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::os::unix::fs::{PermissionsExt, chown, symlink};
 
     use super::*;
 
@@ -236,6 +236,15 @@ pub(super) mod tests {
         for (mode, is_used) in [(0o770, false), (0o707, false), (0o755, true)] {
             allow(mode);
             assert_eq!((folder.read("a").is_some(), folder.write("a", b"a").is_some()), (is_used, is_used), "{mode:o}");
+        }
+        if chown(folder.path.join("a"), Some(1), None).is_ok() {
+            assert_eq!(folder.read("a"), None, "another user's entry");
+            chown(&folder.path, Some(1), None).unwrap();
+            assert_eq!(folder.write("b", b"b"), None, "another user's folder");
+            chown(&folder.path, Some(0), None).unwrap();
+            folder.write("a", b"a").unwrap();
+        } else {
+            testing::skip!(Privileges, "only root can give files to others");
         }
         let elsewhere = place.path().join("elsewhere");
         fs::rename(&folder.path, &elsewhere).unwrap();
