@@ -159,7 +159,8 @@ impl InputArgs {
         let option = precision.is_some().then_some("--precision");
         option.into_iter().for_each(|option| self.require_command(reader, option));
         self.begin_with(reader, || {
-            record::record_for_analysis(&self.command, &self.sampling, self.stdout.as_ref(), precision)
+            let no_cache = self.keeps_nothing();
+            record::record_for_analysis(&self.command, &self.sampling, self.stdout.as_ref(), precision, no_cache)
         })
     }
 
@@ -231,6 +232,11 @@ impl InputArgs {
     /// How to record it.
     pub fn sampling(&self) -> &SamplingArgs {
         &self.sampling
+    }
+
+    /// Whether nothing is to be kept for later.
+    pub fn keeps_nothing(&self) -> bool {
+        self.analysis.no_cache
     }
 
     /// Where its standard output goes.

@@ -63,8 +63,8 @@ pub use binaries::{
     PackedFiles, Refused, Wanted,
 };
 pub use build_id::BuildId;
-pub use code::FileIdentity;
 pub use estimation::Estimate;
 pub use findings::Findings;
+pub use formats::file_identity::FileIdentity;
 pub use progress::{Progress, Step};
 pub use simulated_core::Microarchitecture;

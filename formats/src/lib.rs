@@ -13,6 +13,7 @@
 //! | `hbbp-flow/1` | a file of `hbbp merge` | [`flow`] |
 //! | `hbbp-archive/1` | the first file of an archive of `hbbp archive` | [`archive`] |
 //! | `hbbp-executions/1` | a file of `hbbp record --pmu simulated --truth` | [`executions`] |
+//! | state of a file | in what is kept of files | [`file_identity`] |
 //!
 //! Any bytes give a value or a typed error. What is written reads back the same. Fields that a reader does not know are ignored;
 //! metadata is read so that an odd value costs no more than itself.
@@ -25,6 +26,7 @@ pub mod burst_weight;
 pub mod calibration;
 pub mod cgroup_mark;
 pub mod executions;
+pub mod file_identity;
 pub mod flow;
 pub mod made_code;
 pub mod mapped_files;

@@ -24,6 +24,9 @@ const MOST_OF_ANALYSES: u64 = 1 << 30;
 /// 256 KiB: some thousand recordings.
 const MOST_OF_CONTENTS: u64 = 1 << 18;
 
+/// 2 MiB: what is known since some starts of the machine, to some builds.
+const MOST_OF_SEARCHES: u64 = 1 << 21;
+
 /// Of files that are being written. A writer that was killed leaves one.
 const UNFINISHED: &str = ".unfinished-";
 
@@ -38,6 +41,11 @@ impl Folder {
     /// Of what files are known by. `None` as for analyses.
     pub fn of_contents() -> Option<Self> {
         Self::of_user("hbbp/contents", MOST_OF_CONTENTS)
+    }
+
+    /// Of what is known of the code of files. `None` as for analyses.
+    pub fn of_searches() -> Option<Self> {
+        Self::of_user("hbbp/searches", MOST_OF_SEARCHES)
     }
 
     /// Below `XDG_CACHE_HOME`, by default `~/.cache`. `None` if neither is known, or the home is another user's, as under `sudo`.
@@ -63,8 +71,7 @@ impl Folder {
             return None;
         }
         DirBuilder::new().recursive(true).mode(0o700).create(&self.path).ok()?;
-        let folder = fs::symlink_metadata(&self.path).ok()?;
-        if !folder.is_dir() || !is_ours(&folder) {
+        if !self.is_ours() {
             return None;
         }
         let mut file = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(&self.path).ok()?;
@@ -74,6 +81,11 @@ impl Folder {
         Some(())
     }
 
+    /// Whether nobody else can put an entry here.
+    fn is_ours(&self) -> bool {
+        fs::symlink_metadata(&self.path).is_ok_and(|folder| folder.is_dir() && is_ours(&folder))
+    }
+
     /// The largest entry, in bytes.
     fn largest(&self) -> u64 {
         self.most / 4
@@ -81,6 +93,9 @@ impl Folder {
 
     /// An entry: a file of the user's, no link, pipe or device, and no longer than one can be.
     pub fn open(&self, name: &str) -> Option<File> {
+        if !self.is_ours() {
+            return None;
+        }
         let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
         let file = OpenOptions::new().read(true).custom_flags(flags.cast_signed()).open(self.path.join(name)).ok()?;
         let metadata = file.metadata().ok()?;
@@ -124,21 +139,27 @@ fn is_ours(metadata: &Metadata) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::io::Read;
-    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::os::unix::fs::{PermissionsExt, chown, symlink};
 
     use super::*;
 
-    fn folder(most: u64) -> (tempfile::TempDir, Folder) {
+    /// A folder below one that is removed in the end.
+    pub fn folder(most: u64) -> (tempfile::TempDir, Folder) {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("hbbp/analyses");
         (place, Folder { path, most })
     }
 
     impl Folder {
+        /// The same folder, for somebody else.
+        pub fn again(&self) -> Self {
+            Folder { path: self.path.clone(), most: self.most }
+        }
+
         /// The bytes of an entry.
-        fn read(&self, name: &str) -> Option<Vec<u8>> {
+        pub fn read(&self, name: &str) -> Option<Vec<u8>> {
             let mut bytes = Vec::new();
             self.open(name)?.read_to_end(&mut bytes).ok()?;
             Some(bytes)
@@ -205,6 +226,30 @@ mod tests {
         );
         fs::set_permissions(folder.path.join("a"), fs::Permissions::from_mode(0o606)).unwrap();
         assert_eq!(folder.read("a"), None);
+    }
+
+    #[test]
+    fn nothing_is_taken_from_a_folder_that_others_can_write_to() {
+        let (place, folder) = folder(1000);
+        folder.write("a", b"a").unwrap();
+        let allow = |mode| fs::set_permissions(&folder.path, fs::Permissions::from_mode(mode)).unwrap();
+        for (mode, is_used) in [(0o770, false), (0o707, false), (0o755, true)] {
+            allow(mode);
+            assert_eq!((folder.read("a").is_some(), folder.write("a", b"a").is_some()), (is_used, is_used), "{mode:o}");
+        }
+        if chown(folder.path.join("a"), Some(1), None).is_ok() {
+            assert_eq!(folder.read("a"), None, "another user's entry");
+            chown(&folder.path, Some(1), None).unwrap();
+            assert_eq!(folder.write("b", b"b"), None, "another user's folder");
+            chown(&folder.path, Some(0), None).unwrap();
+            folder.write("a", b"a").unwrap();
+        } else {
+            testing::skip!(Privileges, "only root can give files to others");
+        }
+        let elsewhere = place.path().join("elsewhere");
+        fs::rename(&folder.path, &elsewhere).unwrap();
+        symlink(&elsewhere, &folder.path).unwrap();
+        assert_eq!((folder.read("a"), folder.write("a", b"a")), (None, None), "a link");
     }
 
     #[test]

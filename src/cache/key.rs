@@ -18,9 +18,7 @@ impl Key {
     pub fn of(content: &Content, options: &Options<'_>, detail: Detail, models: &[String]) -> Option<Self> {
         // Threads change no result, and models have no other form that tells them apart.
         let Options { search, subset, group_by, detail: _, core, threads: _, rules: _ } = options;
-        // No two builds share anything: formats, rules and tables are of one build.
-        let executable = FileIdentity::of(&fs::metadata("/proc/self/exe").ok()?);
-        let version = (VERSION, env!("CARGO_PKG_VERSION"));
+        let (version, executable) = build()?;
         // Their debugging form has all fields, those of later versions, too.
         let text = format!(
             "{version:?} {executable:?} {content:?} {search:?} {subset:?} {group_by:?} {detail:?} {core:?} {models:?}"
@@ -33,6 +31,12 @@ impl Key {
         Key(hash(format!("{VERSION:?} {file:?}").as_bytes()))
     }
 
+    /// Of what this build finds in the code of files while the machine runs that was started so.
+    pub fn of_searches(start: &str) -> Option<Self> {
+        let (version, executable) = build()?;
+        Some(Key(hash(format!("searches {version:?} {executable:?} {start:?}").as_bytes())))
+    }
+
     /// The name of its entry: 64 hexadecimal digits.
     pub fn name(&self) -> String {
         self.0.to_string()
@@ -42,6 +46,12 @@ impl Key {
     pub fn as_bytes(&self) -> &[u8; 32] {
         self.0.as_bytes()
     }
+}
+
+/// No two builds share anything: formats, rules, searches and tables are of one build.
+fn build() -> Option<((u32, &'static str), FileIdentity)> {
+    let executable = FileIdentity::of(&fs::metadata("/proc/self/exe").ok()?);
+    Some(((VERSION, env!("CARGO_PKG_VERSION")), executable))
 }
 
 #[cfg(test)]

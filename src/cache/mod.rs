@@ -1,4 +1,4 @@
-//! What analyses found, kept for the next report.
+//! What analyses found, kept for the next report; and what recorders found, for the next recording ([`Searches`]).
 //!
 //! ```text
 //! recording  -- content --+                       ~/.cache/hbbp/analyses/<key>
@@ -14,6 +14,7 @@ mod entry;
 mod folder;
 mod key;
 mod known;
+mod searches;
 
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
@@ -27,6 +28,7 @@ use content::Content;
 use entry::Entry;
 use folder::Folder;
 use key::Key;
+pub use searches::Searches;
 
 /// Recordings that are shorter, in bytes, are analysed about as fast as their analysis is found.
 const LEAST_BYTES: u64 = 1 << 20;

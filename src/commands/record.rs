@@ -16,6 +16,7 @@ use std::io::stderr;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::{Context, anyhow, bail};
 use clap::ArgAction;
@@ -25,7 +26,7 @@ use collector::machine::cpu_list::CpuList;
 use collector::plan::Options;
 use collector::plan::request::{Request, Target};
 use collector::session::{Outcome, Session, Summary};
-use collector::tracer::{TracerChoice, TracerOptions};
+use collector::tracer::{SearchedFiles, TracerChoice, TracerOptions};
 use collector::{
     CommandError, ControlGroup, ControlGroupError, KernelOpener, Stop, allocate_in_large_steps, is_standard_output,
     processes_named, raise_limits,
@@ -33,6 +34,7 @@ use collector::{
 use perfdata::Recording;
 use reports::nearest::nearest;
 
+use crate::cache::Searches;
 use crate::calibration;
 pub use crate::commands::record::command_output::{CommandOutput, OpenedOutput};
 use crate::commands::record::precision::Goal;
@@ -84,6 +86,9 @@ pub struct Args {
     /// Make no copies in ~/.debug of files that only a process has (of containers, deleted, replaced, in memory): their code is unread then
     #[arg(short = 'N', long = "no-buildid-cache")]
     no_copies: bool,
+    /// Search all code anew before an agent is put in, and keep nothing: else what was found is kept in ~/.cache/hbbp for the next recording
+    #[arg(long)]
+    no_cache: bool,
     /// What makes the samples: the machine, or simulated: a model of a PMU with branch records, which sees every instruction. It is slow,
     /// and not a measurement of any hardware
     #[arg(long, value_name = "PMU", default_value = "machine", value_parser = simulation::PMUS)]
@@ -161,11 +166,13 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     raise_limits();
     let machine = Machine::read(Path::new("/"), &mut KernelOpener);
     let (truth, wanted) = (args.simulation.truth.clone(), args.precision);
+    let searches = (!args.no_cache).then(Searches::of_user).flatten();
     let mut request = match request(args, &say) {
         Ok(request) => request,
         Err(error) => return Ok(usage(&error)),
     };
     request.calibration = calibration::of_machine(&machine, &say);
+    request.searched = known(searches.as_ref());
     let goal = match wanted.map(|wanted| set_goal(wanted, &mut request, Vec::new())).transpose() {
         Ok(goal) => goal,
         Err(error) => return not_begun(error),
@@ -182,6 +189,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         watch = goal.map(|goal| goal.watch(&mut session, say));
         session.run(&mut |text| say(text))
     });
+    searches.iter().for_each(|searches| searches.keep(&request.searched));
     match result {
         Ok(outcome) => {
             let late = outcome.summary.metadata.degradations.iter().filter(|sentence| !said.contains(sentence));
@@ -221,6 +229,11 @@ fn no_exact_counts(file: TruthFile) {
     file.empty();
 }
 
+/// What earlier recordings found in the code of files.
+fn known(searches: Option<&Searches>) -> Arc<SearchedFiles> {
+    Arc::new(searches.map(Searches::known).unwrap_or_default())
+}
+
 /// What was recorded for a report, and what the process should exit with.
 pub struct Recorded {
     /// The recording.
@@ -236,6 +249,7 @@ pub fn record_for_analysis(
     sampling: &SamplingArgs,
     stdout: Option<&CommandOutput>,
     precision: Option<(Wanted, Vec<OsString>)>,
+    no_cache: bool,
 ) -> anyhow::Result<Recorded> {
     let folder = tempfile::Builder::new().prefix("hbbp-").tempdir().context("a folder for the recording")?;
     let output = folder.path().join("hbbp.data");
@@ -251,11 +265,14 @@ pub fn record_for_analysis(
     raise_limits();
     let machine = Machine::read(Path::new("/"), &mut KernelOpener);
     request.calibration = calibration::of_machine(&machine, &|text| output::say(text));
+    let searches = (!no_cache).then(Searches::of_user).flatten();
+    request.searched = known(searches.as_ref());
     let goal = precision.map(|(wanted, options)| set_goal(wanted, &mut request, options)).transpose()?;
     let mut session = Session::prepare(&request, &machine)?;
     stdout.begin();
     let watch = goal.map(|goal| goal.watch(&mut session, |text| output::say(text)));
     let outcome = session.run(&mut |text| output::say(text))?;
+    searches.iter().for_each(|searches| searches.keep(&request.searched));
     stdout.end();
     watch.into_iter().for_each(|watch| output::say(watch.conclude()));
     if let Some(status) = outcome.command

@@ -1,7 +1,8 @@
 //! Bursts that agents take inside the program.
 
 use std::fs;
-use std::path::PathBuf;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::bursts::Traced;
@@ -352,6 +353,45 @@ fn a_program_that_can_make_filters_of_system_calls_is_stopped_for_its_bursts() {
     assert!(bursts > 20 && traced.number("/agents/injected") == 0, "{bursts}: {:#}", traced.tracer());
     let said = traced.metadata["degradations"].to_string();
     assert!(said.contains("it has code that makes filters of system calls (seccomp)"), "{said}");
+}
+
+/// Recorders keep what they found in the code of files.
+#[test]
+fn code_that_takes_the_place_of_code_that_was_searched_before_is_searched() {
+    let Some(place) = Place::to_trace() else { return };
+    let Some(hot) = place.program("hot", programs::HOT) else { return };
+    // A library of the system: what changed a moment ago is searched each time.
+    let maps = fs::read_to_string("/proc/self/maps").unwrap();
+    let system =
+        maps.split_whitespace().find(|word| word.contains("/libgcc_s")).expect("Rust programs unwind").to_owned();
+    let (library, cache) = (place.path("library.so"), place.path("cache"));
+    let entries = || {
+        let entries = fs::read_dir(cache.join("hbbp/searches")).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path()).collect::<Vec<PathBuf>>()
+    };
+    let record = |options: &[&str], file: &Path| {
+        let _ = fs::remove_file(&library);
+        symlink(file, &library).unwrap();
+        let mut hbbp = place.hbbp(&["record", "--tracer", "agent", "--overhead", "10"]);
+        hbbp.args(options).args(["--", "env", &format!("LD_PRELOAD={}", text(&library)), text(&hot), "300"]);
+        let output = hbbp.env("XDG_CACHE_HOME", &cache).output().unwrap();
+        assert!(output.status.success(), "{}", errors(&output));
+        let traced = Traced::read(&place.recording());
+        let said = traced.metadata["degradations"].to_string();
+        (traced.number("/agents/injected"), said.contains("it has code that makes filters of system calls (seccomp)"))
+    };
+    let system = Path::new(&system);
+    assert_eq!(record(&["--no-cache"], system), (1, false));
+    assert!(entries().is_empty(), "nothing is kept");
+    assert_eq!(record(&[], system), (1, false));
+    let kind = Command::new("stat").args(["-f", "-c", "%T"]).arg(system).output().unwrap().stdout;
+    let is_kept = ["ext", "xfs", "btrfs", "f2fs"].iter().any(|kept| kind.starts_with(kept.as_bytes()));
+    assert_eq!(entries().len(), usize::from(is_kept), "{}", String::from_utf8_lossy(&kind));
+    assert_eq!(record(&[], system), (1, false));
+    assert_eq!(record(&[], &library_with_filters(&place)), (0, true));
+    entries().iter().for_each(|entry| fs::write(entry, "hbbpkept, and what is no entry").unwrap());
+    assert_eq!(record(&[], system), (1, false));
+    assert!(entries().iter().all(|entry| fs::metadata(entry).unwrap().len() > 100), "it was written anew");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
+use formats::file_identity::FileIdentity;
 use formats::mapped_files::id_of_bytes;
 use iced_x86::Decoder;
 use object::LittleEndian as LE;
@@ -13,7 +14,6 @@ use object::read::elf::{FileHeader, ProgramHeader};
 
 use super::build_id::build_id;
 use super::file_bytes::FileBytes;
-use super::file_identity::FileIdentity;
 use super::section::{Section, sections};
 use super::segment::{Segment, load_segments};
 use super::{Bitness, ImageError};

@@ -5,12 +5,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use formats::file_identity::FileIdentity;
 use serde::{Deserialize, Serialize};
 
 use super::ModuleFindings;
 use crate::CountedModule;
 use crate::binaries::{Binary, BinarySearch};
-use crate::code::{BlockMap, FileIdentity, Observed};
+use crate::code::{BlockMap, Observed};
 use crate::counting::{AnalysedModule, Code, ModuleCounts, UnreadBlock};
 use crate::recording::ModuleTable;
 

@@ -4,6 +4,7 @@ use formats::calibration::Calibration;
 use std::ffi::OsString;
 use std::os::fd::RawFd;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::RecordError;
@@ -14,10 +15,10 @@ use crate::plan::{EventOption, Options};
 use crate::session::output::is_standard_output;
 use crate::simulation::PmuSettings;
 use crate::sys::control_group::ControlGroup;
-use crate::tracer::{BurstSize, TracerChoice, TracerKind, TracerOptions};
+use crate::tracer::{BurstSize, SearchedFiles, TracerChoice, TracerKind, TracerOptions};
 
 /// A recording to be made.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub struct Request {
     /// The processes or threads that are recorded.
     pub target: Target,
@@ -51,6 +52,8 @@ pub struct Request {
     pub no_copies: bool,
     /// What was measured of the machine.
     pub calibration: Option<Calibration>,
+    /// What earlier recordings found in the code of files, to which this one adds.
+    pub searched: Arc<SearchedFiles>,
 }
 
 /// A simulated PMU in place of the machine's.

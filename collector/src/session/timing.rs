@@ -69,6 +69,7 @@ impl Timing {
             command: None,
             group: None,
             clock: Clock::Time,
+            searched: request.searched.clone(),
         };
         let spec = spec(Clock::Time, options.overhead);
         let event = EventDescription { attr: attr(&spec), name: spec.name(), ids: vec![ID] };

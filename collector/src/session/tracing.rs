@@ -73,6 +73,7 @@ impl Tracing {
             command: None,
             group,
             clock,
+            searched: request.searched.clone(),
         };
         let id = placeholder()?;
         let (spec, cpus) = (spec(clock, options.overhead), machine.online.clone());

@@ -52,6 +52,7 @@ use crate::sys::{WaitSet, Waiting, realtime_signal};
 use crate::tracer::agent::engine::AgentEngine;
 pub(crate) use crate::tracer::agent::engine::Running;
 pub(crate) use crate::tracer::agent::obstacle::obstacle;
+pub use crate::tracer::agent::searched_files::{SearchedFile, SearchedFiles};
 use crate::tracer::budget::stop_cost::{StopCost, calibrate};
 pub(crate) use crate::tracer::burst::BurstEvent;
 use crate::tracer::engine::Engine;

@@ -1,5 +1,6 @@
 //! How the tracer is to trace.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use formats::metadata::TracerMetadata;
@@ -7,6 +8,7 @@ use perf_event_open_sys::bindings as sys;
 use perfdata::{AttrFlags, EventAttr, ReadFormat};
 
 use crate::sys::control_group::ControlGroup;
+use crate::tracer::agent::searched_files::SearchedFiles;
 use crate::tracer::options::{BurstEnd, TracerKind};
 use crate::tracer::statistics::nanoseconds;
 
@@ -28,6 +30,8 @@ pub(crate) struct Settings {
     /// The control group that is recorded, if one is: who is in it may change.
     pub(crate) group: Option<ControlGroup>,
     pub(crate) clock: Clock,
+    /// What is known of the code of files before a process gets an agent.
+    pub(crate) searched: Arc<SearchedFiles>,
 }
 
 impl Settings {
@@ -58,6 +62,7 @@ impl Settings {
             command: None,
             group: None,
             clock: Clock::Time,
+            searched: Arc::default(),
         }
     }
 }

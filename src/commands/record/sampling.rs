@@ -230,10 +230,11 @@ mod tests {
             let [asked, again] = [given.clone(), parse(&given.words())].map(|sampling| {
                 let mut request = Request::default();
                 sampling.ask(&mut request).unwrap();
-                request
+                // Their debugging form has all fields.
+                format!("{request:?}")
             });
             assert_eq!(asked, again);
-            assert_eq!(asked == Request::default(), words.is_empty());
+            assert_eq!(asked == format!("{:?}", Request::default()), words.is_empty());
             assert_eq!(given.given().as_deref(), words.first().map(|word| word.split('=').next().unwrap()));
         }
     }

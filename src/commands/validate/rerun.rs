@@ -25,6 +25,7 @@ pub fn record(input: &InputArgs) -> anyhow::Result<Recorded> {
         .args(["record", "--output"])
         .arg(&file)
         .args(input.sampling().words())
+        .args(input.keeps_nothing().then_some("--no-cache"))
         .arg("--")
         .args(input.command())
         .envs(pinned_environment())

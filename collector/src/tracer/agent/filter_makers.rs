@@ -5,10 +5,11 @@
 //! follows: of the C library's `prctl` or `syscall`, of code that makes the call, or the instruction `syscall` itself. What computes the
 //! constant, or is made while the program runs, is not found.
 
+use std::cell::Cell;
 use std::collections::HashMap;
-use std::fs::{File, Metadata};
-use std::os::unix::fs::{FileExt, MetadataExt};
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::FileExt;
 
 use agent::REGION;
 use memchr::{memchr3_iter, memmem};
@@ -17,18 +18,13 @@ use object::{Endianness, ReadCache, SymbolIndex, elf};
 use perfdata::is_memory_without_file;
 
 use crate::sys::process::{Mapping, mapped, open_mapped};
-
-/// A version of a file: device, inode, change of its contents in s and ns, size.
-type FileVersion = (u64, u64, i64, i64, u64);
-
-/// What is known of files. A recording meets the same ones again and again.
-static KNOWN: LazyLock<Mutex<HashMap<FileVersion, bool>>> = LazyLock::new(Mutex::default);
+use crate::tracer::agent::searched_files::SearchedFiles;
 
 /// Whether code that a process has mapped makes filters; `None` where code cannot be read.
-pub(crate) fn makes_filters(process: i32, maps: &[Mapping]) -> Option<bool> {
+pub(crate) fn makes_filters(process: i32, maps: &[Mapping], searched: &SearchedFiles) -> Option<bool> {
     let mut all_read = true;
     for map in maps.iter().filter(|map| is_code_of_file(map)) {
-        match has_maker(process, map) {
+        match has_maker(process, map, searched) {
             Some(true) => return Some(true),
             Some(false) => {}
             None => all_read = false,
@@ -46,24 +42,49 @@ fn is_code_of_file(map: &Mapping) -> bool {
     map.prot & 4 != 0 && map.path.starts_with(b"/") && is_of_file
 }
 
-fn version_of(metadata: &Metadata) -> FileVersion {
-    (metadata.dev(), metadata.ino(), metadata.mtime(), metadata.mtime_nsec(), metadata.len())
+/// The same of the file of one mapping.
+fn has_maker(process: i32, map: &Mapping, searched: &SearchedFiles) -> Option<bool> {
+    // Looking is cheaper than opening.
+    let known = mapped(process, map, |path| searched.find(&path)).flatten();
+    known.or_else(|| searched.search(&open_mapped(process, map)?, file_makes_filters))
 }
 
-/// The same of the file of one mapping.
-fn has_maker(process: i32, map: &Mapping) -> Option<bool> {
-    let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    // Looking is cheaper than opening.
-    let version = mapped(process, map, |path| path.metadata()).as_ref().map(version_of);
-    if let Some(&known) = version.and_then(|version| known().get(&version).copied()).as_ref() {
-        return Some(known);
-    }
-    let file = open_mapped(process, map)?;
-    let version = version_of(&file.metadata().ok()?);
+/// The same of a file; `None` where it cannot be read.
+fn file_makes_filters(file: &File) -> Option<bool> {
+    let source = Source { file, failed: Cell::new(false) };
     // What is no ELF file of 64 bits holds no code that an agent could meet.
-    let found = Code::of(&file).is_some_and(|code| code.makes_filters());
-    known().insert(version, found);
-    Some(found)
+    let found = Code::of(&source).is_some_and(|code| code.makes_filters());
+    (found || !source.failed.get()).then_some(found)
+}
+
+/// A file that is read, and whether that failed: what could not be read may make filters.
+struct Source<'a> {
+    file: &'a File,
+    failed: Cell<bool>,
+}
+
+impl Source<'_> {
+    fn noticed<T>(&self, result: io::Result<T>) -> io::Result<T> {
+        let is_failure = |error: &io::Error| error.kind() != io::ErrorKind::Interrupted;
+        self.failed.set(self.failed.get() || result.as_ref().is_err_and(is_failure));
+        result
+    }
+
+    fn read_exact_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+        self.noticed(self.file.read_exact_at(bytes, offset))
+    }
+}
+
+impl Read for &Source<'_> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        self.noticed((&mut &*self.file).read(bytes))
+    }
+}
+
+impl Seek for &Source<'_> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.noticed((&mut &*self.file).seek(to))
+    }
 }
 
 /// A function of the C library, by what it does.
@@ -135,7 +156,7 @@ struct Segment {
 
 /// The code of a file.
 struct Code<'a> {
-    file: &'a File,
+    file: &'a Source<'a>,
     segments: Vec<Segment>,
     /// Where the file keeps the addresses of functions of other files.
     slots: HashMap<u64, Function>,
@@ -144,7 +165,7 @@ struct Code<'a> {
 }
 
 impl<'a> Code<'a> {
-    fn of(file: &'a File) -> Option<Self> {
+    fn of(file: &'a Source<'a>) -> Option<Self> {
         let cache = ReadCache::new(file);
         let header = elf::FileHeader64::<Endianness>::parse(&cache).ok()?;
         let endian = header.endian().ok()?;
@@ -155,7 +176,7 @@ impl<'a> Code<'a> {
         let headers = header.program_headers(endian, &cache).ok()?;
         // A header may say anything: what is beyond the end of the file is not there, nothing goes around the end of all addresses, and
         // no file is read again and again.
-        let bytes = file.metadata().ok()?.len();
+        let bytes = file.file.metadata().ok()?.len();
         let mut left = bytes.saturating_mul(2);
         let segments = headers.iter().filter(is_code).map(|header| {
             let (address, offset) = (header.p_vaddr(endian), header.p_offset(endian));
@@ -282,9 +303,9 @@ impl Piece<'_> {
 
 /// Where a file that takes functions from others keeps the addresses of `prctl` and `syscall`; `None` if it takes none.
 fn imports<'a>(
-    sections: &SectionTable<'a, elf::FileHeader64<Endianness>, &'a ReadCache<&'a File>>,
+    sections: &SectionTable<'a, elf::FileHeader64<Endianness>, &'a ReadCache<&'a Source<'a>>>,
     endian: Endianness,
-    file: &'a ReadCache<&'a File>,
+    file: &'a ReadCache<&'a Source<'a>>,
 ) -> Option<HashMap<u64, Function>> {
     let symbols = sections.symbols(endian, file, elf::SHT_DYNSYM).ok()?;
     // There may be very many names, and one may be the end of another.
@@ -347,8 +368,7 @@ int main(int count, char **arguments) {
         let source = folder.path().join("maker.c");
         std::fs::write(&source, SOURCE).unwrap();
         let program: PathBuf = testing::c_program(Path::new(folder.path()), name, &[source], flags)?;
-        let file = File::open(program).unwrap();
-        Some(Code::of(&file).unwrap().makes_filters())
+        file_makes_filters(&File::open(program).unwrap())
     }
 
     #[test]
@@ -391,7 +411,7 @@ int main(int count, char **arguments) {
             assert!(!is_code_of_file(&map(path, prot)), "{path:?}");
         }
         // Nothing of it is taken for code that cannot be read.
-        assert_eq!(makes_filters(i32::MAX, &[map(b"//anon", 7)]), Some(false));
+        assert_eq!(makes_filters(i32::MAX, &[map(b"//anon", 7)], &SearchedFiles::default()), Some(false));
     }
 
     /// The header of a program whose one segment of code is said to be as long as can be, at the end of all addresses, before its one page.
@@ -415,20 +435,29 @@ int main(int count, char **arguments) {
         put(120, b"\xbf\x16\0\0\0\xe8\xff\xff\xff\x7f");
         let mut file = tempfile::tempfile().unwrap();
         std::io::Write::write_all(&mut file, &bytes).unwrap();
-        let code = Code::of(&file).unwrap();
+        let source = Source { file: &file, failed: Cell::new(false) };
+        let code = Code::of(&source).unwrap();
         assert_eq!(code.segments.iter().map(|segment| segment.size).collect::<Vec<_>>(), [100]);
         assert!(!code.makes_filters());
+    }
+
+    /// Nobody knows what is in it.
+    #[test]
+    fn a_file_that_cannot_be_read_is_not_taken_for_one_without_makers() {
+        let folder = tempfile::tempdir().unwrap();
+        // It opens, and reading it fails.
+        assert_eq!(file_makes_filters(&File::open(folder.path()).unwrap()), None);
     }
 
     #[test]
     fn what_is_no_program_makes_none() {
         let mut file = tempfile::tempfile().unwrap();
         std::io::Write::write_all(&mut file, b"\x7fELF\x02\x01\x01").unwrap();
-        assert!(Code::of(&file).is_none());
+        assert_eq!(file_makes_filters(&file), Some(false));
         // Its first megabyte, as if the rest had been cut off.
         let bytes = std::fs::read("/proc/self/exe").unwrap();
         let mut file = tempfile::tempfile().unwrap();
         std::io::Write::write_all(&mut file, &bytes[..bytes.len().min(1 << 20)]).unwrap();
-        assert!(Code::of(&file).is_none_or(|code| !code.makes_filters()));
+        assert_eq!(file_makes_filters(&file), Some(false));
     }
 }

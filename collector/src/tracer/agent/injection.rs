@@ -16,6 +16,7 @@ use crate::sys::process::{
 use crate::sys::{HeldThread, cpu_time, read_memory};
 use crate::tracer::agent::filter_makers::makes_filters;
 use crate::tracer::agent::residents::taken_by;
+use crate::tracer::agent::searched_files::SearchedFiles;
 use crate::tracer::agent::vdso::{NO_ROOM, Room};
 use crate::tracer::notice::blocks_all;
 
@@ -52,7 +53,7 @@ pub(crate) struct Candidate {
 
 impl Candidate {
     /// Looks whether the agent would do no harm in a process.
-    pub(crate) fn of(process: i32, thread: i32) -> Result<Self, Refusal> {
+    pub(crate) fn of(process: i32, thread: i32, searched: &SearchedFiles) -> Result<Self, Refusal> {
         let guards = guards(thread as u32);
         let Guards { caught, ignored, blocked, .. } = guards;
         if !is_in_own_namespace(process) {
@@ -66,7 +67,7 @@ impl Candidate {
         if maps.is_empty() {
             return Err(Refusal::NotNow);
         }
-        if let Some(why) = harm(process, &guards, &maps) {
+        if let Some(why) = harm(process, &guards, &maps, searched) {
             return Err(Refusal::Never(why));
         }
         if maps.iter().any(|map| map.start < REGION.end && REGION.start < map.end) {
@@ -127,7 +128,7 @@ impl OnTheWay {
 }
 
 /// What harm an agent would do in a process.
-pub(crate) fn harm(process: i32, guards: &Guards, maps: &[Mapping]) -> Option<&'static str> {
+pub(crate) fn harm(process: i32, guards: &Guards, maps: &[Mapping], searched: &SearchedFiles) -> Option<&'static str> {
     if guards.filters > own_filters() {
         return Some("it filters its system calls (seccomp)");
     }
@@ -138,7 +139,7 @@ pub(crate) fn harm(process: i32, guards: &Guards, maps: &[Mapping]) -> Option<&'
         return Some("it has memory of a device mapped");
     }
     // A filter that comes later might end the process for the agent's own system calls.
-    match makes_filters(process, maps) {
+    match makes_filters(process, maps, searched) {
         Some(false) => None,
         Some(true) => Some("it has code that makes filters of system calls (seccomp)"),
         None => Some("not all of its code can be read, and it may make filters of system calls (seccomp)"),
@@ -157,13 +158,13 @@ pub(crate) fn filters_system_calls(process: i32) -> bool {
 }
 
 /// Whether a process filters its system calls, or has code that does.
-pub(crate) fn may_filter_system_calls(process: i32) -> bool {
-    filters_system_calls(process) || has_filter_makers(process)
+pub(crate) fn may_filter_system_calls(process: i32, searched: &SearchedFiles) -> bool {
+    filters_system_calls(process) || has_filter_makers(process, searched)
 }
 
 /// Whether a process has code that makes filters of system calls.
-pub(crate) fn has_filter_makers(process: i32) -> bool {
-    makes_filters(process, &mappings(process as u32)) != Some(false)
+pub(crate) fn has_filter_makers(process: i32, searched: &SearchedFiles) -> bool {
+    makes_filters(process, &mappings(process as u32), searched) != Some(false)
 }
 
 /// Whether the code has done its work in a process.

@@ -27,6 +27,7 @@ pub(crate) mod obstacle;
 pub(crate) mod quiet;
 mod removal;
 mod residents;
+pub(crate) mod searched_files;
 mod sideband;
 mod stops;
 mod tree;

@@ -128,7 +128,7 @@ impl TimerEngine {
             let was_known = self.bursts.held().processes.contains_key(&process);
             // It has mapped the image, whether it may take bursts or not.
             self.spent(BEGINNING);
-            match self.bursts.admit(process, place, &self.shared) {
+            match self.bursts.admit(process, place, &self.settings.searched, &self.shared) {
                 Ok(()) => {
                     self.agents.injected += 1;
                     if !was_known {

@@ -10,6 +10,7 @@ use crate::session::synthesize::mmap;
 use crate::sys::is_same_file;
 use crate::sys::process::{Mapping, group_and_parent, guards, is_alive, mappings, thread_name};
 use crate::tracer::agent::injection::{harm, is_in_own_namespace};
+use crate::tracer::agent::searched_files::SearchedFiles;
 
 /// A process that may take bursts.
 #[derive(Debug)]
@@ -46,6 +47,7 @@ impl Process {
         process: i32,
         place: usize,
         image: &Image,
+        searched: &SearchedFiles,
         is_known: bool,
         now: u64,
         records: &mut Records,
@@ -64,7 +66,7 @@ impl Process {
         if !has_agent {
             return Err(NoPart::Because("it executes another program by now"));
         }
-        if let Some(why) = harm(process, &guards(pid), &maps) {
+        if let Some(why) = harm(process, &guards(pid), &maps, searched) {
             return Err(NoPart::Because(why));
         }
         let (Some((_, parent)), Some(name)) = (group_and_parent(pid), thread_name(pid, pid)) else {

@@ -10,6 +10,7 @@ use rustix::thread::futex;
 use rustix::time::Timespec;
 
 use crate::tracer::agent::collecting::{NewBurst, Source};
+use crate::tracer::agent::searched_files::SearchedFiles;
 use crate::tracer::burst::{Burst, BurstEvent, ThreadId};
 use crate::tracer::shared::{Shared, monotonic_time};
 use crate::tracer::statistics::TracerStatistics;
@@ -86,7 +87,13 @@ impl TimedBursts {
     }
 
     /// Looks at a process that has begun, and lets it take bursts if it may.
-    pub(crate) fn admit(&self, process: i32, place: usize, shared: &Shared) -> Result<(), NoPart> {
+    pub(crate) fn admit(
+        &self,
+        process: i32,
+        place: usize,
+        searched: &SearchedFiles,
+        shared: &Shared,
+    ) -> Result<(), NoPart> {
         // What the process took before it executed another program is of before.
         self.collect(shared);
         let mut held = self.held();
@@ -96,7 +103,8 @@ impl TimedBursts {
         if let Some(known) = &known {
             self.image.slots.timers().free(known.place);
         }
-        let looked = Process::look(process, place, &self.image, known.is_some(), monotonic_time(), records);
+        let (is_known, now) = (known.is_some(), monotonic_time());
+        let looked = Process::look(process, place, &self.image, searched, is_known, now, records);
         hand_over(records, shared);
         let part = if looked.is_ok() { Part::Allowed } else { Part::Barred };
         let result = looked.map(|looked| drop(processes.insert(process, looked)));

@@ -162,7 +162,9 @@ impl AgentEngine {
             let guards = guards(process as u32);
             let why = if guards.filters > own_filters() {
                 "it began to filter its system calls (seccomp)"
-            } else if self.tree.has_other_code(process, guards.code) && has_filter_makers(process) {
+            } else if self.tree.has_other_code(process, guards.code)
+                && has_filter_makers(process, &self.settings.searched)
+            {
                 "it loaded code that makes filters of system calls (seccomp)"
             } else if self.starting.is_over()
                 && self.tree.quiet_for(process, user_time) > longest_quiet(self.tree.longest_period(process))

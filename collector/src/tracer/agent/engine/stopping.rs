@@ -145,10 +145,11 @@ impl AgentEngine {
     /// Looks whether a process may get the agent. Returns its signal if the process has it already, inherited from its parent.
     fn allows_agent(&mut self, process: i32, thread: i32) -> Result<Option<i32>, Refusal> {
         let inherited = self.collecting.made_image().and_then(|image| inherited_signal(process, image));
-        if inherited.is_some() && !may_filter_system_calls(process) && !self.is_served(process) {
+        let searched = &self.settings.searched;
+        if inherited.is_some() && !may_filter_system_calls(process, searched) && !self.is_served(process) {
             return Ok(inherited);
         }
-        Candidate::of(process, thread)?;
+        Candidate::of(process, thread, &self.settings.searched)?;
         if self.is_served(process) { Err(Refusal::Never(SERVED)) } else { Ok(None) }
     }
 
@@ -251,7 +252,7 @@ impl AgentEngine {
         // It may have another program now, or filter its system calls.
         let image = self.collecting.made_image().ok_or(Refusal::NotNow);
         let done = image.and_then(|image| {
-            let candidate = Candidate::of(process, thread)?;
+            let candidate = Candidate::of(process, thread, &self.settings.searched)?;
             Ok((candidate.inject(process, thread, image)?, candidate.signal))
         });
         let done = done.map(|(way, signal)| {

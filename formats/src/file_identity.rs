@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// A file and its state, as far as the file system tells it without a look at its bytes. It is another one after the file was replaced
 /// or changed, even if size and time of modification are set back: nobody can set the time of change (`ctime`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct FileIdentity {
     device: u64,
     inode: u64,

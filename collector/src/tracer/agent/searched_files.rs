@@ -1,0 +1,260 @@
+//! Files whose code was searched, and what was found: in this recording, or in earlier ones of which somebody has kept it.
+//!
+//! A file that is taken for another one could end a program: its agent's system calls would be filtered. Within a recording, a file is known by
+//! what the file system says of it ([`FileIdentity`]). For longer than that, only what cannot come to look like another file is kept (see
+//! [`is_told_apart`] and [`is_honest`]), and the first page of a file, which has its build id, must be what it was.
+
+use std::collections::HashMap;
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use formats::file_identity::FileIdentity;
+use formats::mapped_files::{ID_BYTES, id_of_bytes};
+use rustix::fs::{FsWord, fstatfs};
+use serde::{Deserialize, Serialize};
+
+/// What was found in the code of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SearchedFile {
+    /// The file, in the state in which it was searched.
+    pub file: FileIdentity,
+    /// A digest of its first page: another file system may have the same number by now.
+    pub first_page: [u8; ID_BYTES],
+    /// Whether it makes filters of system calls (seccomp).
+    pub makes_filters: bool,
+}
+
+impl SearchedFile {
+    /// Whether it is the file at a path.
+    fn is_at(&self, path: &Path) -> io::Result<bool> {
+        let file = File::open(path)?;
+        let is_same = FileIdentity::of(&file.metadata()?) == self.file && is_honest(&file)?;
+        Ok(is_same && first_page(&file)? == self.first_page)
+    }
+}
+
+/// Files that were searched for code that makes filters of system calls.
+#[derive(Debug, Default)]
+pub struct SearchedFiles {
+    /// By earlier recordings.
+    before: HashMap<FileIdentity, SearchedFile>,
+    /// By this one, or of use to it.
+    now: Mutex<HashMap<FileIdentity, Found>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Found {
+    makes_filters: bool,
+    /// If it may be known for longer than this recording.
+    lasting: Option<SearchedFile>,
+}
+
+impl SearchedFiles {
+    /// With what [`Self::worth_keeping`] returned before, since this machine was started and by the same build: numbers of devices are given
+    /// anew at each start, and another build may search for something else.
+    pub fn with(kept: impl IntoIterator<Item = SearchedFile>) -> Self {
+        Self { before: kept.into_iter().map(|kept| (kept.file, kept)).collect(), now: Mutex::default() }
+    }
+
+    /// What later recordings may take for known: what was found, or was of use, if anything is new.
+    pub fn worth_keeping(&self) -> Option<Vec<SearchedFile>> {
+        let kept: Vec<_> = self.now().values().filter_map(|found| found.lasting).collect();
+        kept.iter().any(|kept| self.before.get(&kept.file) != Some(kept)).then_some(kept)
+    }
+
+    /// What is known of the file at a path, if anything is.
+    pub(super) fn find(&self, path: &Path) -> io::Result<Option<bool>> {
+        let file = FileIdentity::of(&path.metadata()?);
+        if let Some(found) = self.now().get(&file) {
+            return Ok(Some(found.makes_filters));
+        }
+        let Some(&kept) = self.before.get(&file).filter(|kept| kept.is_at(path).unwrap_or(false)) else {
+            return Ok(None);
+        };
+        self.now().insert(file, Found { makes_filters: kept.makes_filters, lasting: Some(kept) });
+        Ok(Some(kept.makes_filters))
+    }
+
+    /// Searches a file; `None` where it cannot be read.
+    pub(super) fn search(&self, file: &File, search: impl FnOnce(&File) -> Option<bool>) -> Option<bool> {
+        self.search_at(SystemTime::now(), file, search)
+    }
+
+    fn search_at(&self, now: SystemTime, opened: &File, search: impl FnOnce(&File) -> Option<bool>) -> Option<bool> {
+        let metadata = opened.metadata().ok()?;
+        let file = FileIdentity::of(&metadata);
+        let lasts = is_told_apart(&metadata, now) && is_honest(opened).unwrap_or(false);
+        let first_page = lasts.then(|| first_page(opened)).transpose().ok()?;
+        let makes_filters = search(opened)?;
+        let lasting = first_page.map(|first_page| SearchedFile { file, first_page, makes_filters });
+        self.now().insert(file, Found { makes_filters, lasting });
+        Some(makes_filters)
+    }
+
+    fn now(&self) -> MutexGuard<'_, HashMap<FileIdentity, Found>> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether any change of a file from now on makes it another one, on a file system that tells changes.
+///
+/// A page that was written to through a mapping tells no time when it is written to again, until the kernel has brought it to the disk, which it
+/// does after half a minute. Files without a name are what programs make for themselves while they run.
+fn is_told_apart(metadata: &Metadata, now: SystemTime) -> bool {
+    const SETTLED: Duration = Duration::from_secs(60);
+    let is_settled = |then| FileIdentity::of(metadata).tells_changes_after(then);
+    metadata.nlink() > 0 && now.checked_sub(SETTLED).is_some_and(is_settled)
+}
+
+/// Whether a file is of a file system that sets the time of change by the clock of this machine whenever a file changes, and gives no inode to two
+/// files at a time. Those that others serve (FUSE, networks) say what these want; layers (overlay) show other files under a number of a device that
+/// the next container gets; files in memory (tmpfs) tell no time when they are written to through a mapping; images (squashfs, EROFS) have
+/// the times that their makers gave them, and take turns on the same device.
+fn is_honest(file: &File) -> io::Result<bool> {
+    // ext2, ext3 and ext4; XFS; Btrfs; F2FS: linux/magic.h.
+    const HONEST: [FsWord; 4] = [0xef53, 0x5846_5342, 0x9123_683e, 0xf2f5_2010];
+    Ok(HONEST.contains(&fstatfs(file)?.f_type))
+}
+
+/// A digest of a file's first page: the header of a program, where its segments are, and mostly its build id.
+fn first_page(file: &File) -> io::Result<[u8; ID_BYTES]> {
+    let mut page = [0; 4096];
+    let read = file.read_at(&mut page, 0)?;
+    id_of_bytes(&page[..read])
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::PathBuf;
+
+    use super::*;
+
+    /// A moment at which files of a test have been as they are for long.
+    fn later() -> SystemTime {
+        SystemTime::now() + Duration::from_secs(3600)
+    }
+
+    /// A program of the test, and whether what is found in it may be kept where it is.
+    fn program(folder: &tempfile::TempDir) -> (PathBuf, bool) {
+        let path = folder.path().join("program");
+        fs::write(&path, "one").unwrap();
+        let is_kept = is_honest(&File::open(&path).unwrap()).unwrap();
+        (path, is_kept)
+    }
+
+    /// What the next recording knows.
+    fn next(searched: &SearchedFiles) -> SearchedFiles {
+        SearchedFiles::with(searched.worth_keeping().unwrap_or_default())
+    }
+
+    fn searched_at(now: SystemTime, path: &Path, makes_filters: bool) -> SearchedFiles {
+        let searched = SearchedFiles::default();
+        let found = searched.search_at(now, &File::open(path).unwrap(), |_| Some(makes_filters));
+        assert_eq!(found, Some(makes_filters));
+        assert_eq!(searched.find(path).unwrap(), Some(makes_filters), "it is known in this recording at least");
+        searched
+    }
+
+    #[test]
+    fn what_was_found_is_known_to_the_next_recording_and_to_the_one_after_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let (program, is_kept) = program(&folder);
+        for makes_filters in [false, true] {
+            let first = searched_at(later(), &program, makes_filters);
+            let second = next(&first);
+            assert_eq!(second.find(&program).unwrap(), is_kept.then_some(makes_filters));
+            assert_eq!(second.worth_keeping(), None, "nothing is new");
+            let other = folder.path().join("other");
+            fs::write(&other, "other").unwrap();
+            second.search_at(later(), &File::open(&other).unwrap(), |_| Some(false)).unwrap();
+            let third = next(&second);
+            let known = [&program, &other].map(|path| third.find(path).unwrap());
+            assert_eq!(known, [makes_filters, false].map(|found| is_kept.then_some(found)));
+        }
+    }
+
+    #[test]
+    fn a_file_that_was_replaced_or_written_to_is_not_known() {
+        let folder = tempfile::tempdir().unwrap();
+        let (program, _) = program(&folder);
+        let times = fs::metadata(&program).unwrap().modified().unwrap();
+        let set_time = |path| File::options().write(true).open(path).unwrap().set_modified(times).unwrap();
+        let searched = searched_at(later(), &program, false);
+        // Another one of the same size and time, at the same path.
+        let other = folder.path().join("other");
+        fs::write(&other, "two").unwrap();
+        set_time(&other);
+        fs::rename(&other, &program).unwrap();
+        assert_eq!(next(&searched).find(&program).unwrap(), None);
+        assert_eq!(searched.find(&program).unwrap(), None, "in the same recording, too");
+        let searched = searched_at(later(), &program, false);
+        std::thread::sleep(Duration::from_millis(20));
+        fs::write(&program, "six").unwrap();
+        set_time(&program);
+        assert_eq!(next(&searched).find(&program).unwrap(), None, "the inode is the same");
+        assert_eq!(searched.find(&program).unwrap(), None);
+    }
+
+    #[test]
+    fn what_may_change_unseen_is_known_in_one_recording_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, _) = program(&folder);
+        for now in [SystemTime::now(), SystemTime::now() + Duration::from_secs(40), SystemTime::UNIX_EPOCH] {
+            assert_eq!(searched_at(now, &path, false).worth_keeping(), None, "{now:?}");
+        }
+        // One without a name.
+        let file = File::open(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        let searched = SearchedFiles::default();
+        assert_eq!(searched.search_at(later(), &file, |_| Some(false)), Some(false));
+        assert_eq!(searched.worth_keeping(), None);
+    }
+
+    #[test]
+    fn file_systems_that_may_say_anything_are_not_believed() {
+        let is_honest = |path: &str| is_honest(&File::open(path).unwrap()).unwrap();
+        assert!(!is_honest("/proc") && !is_honest("/sys"));
+        // It is in /proc, and of the root folder's file system.
+        assert_eq!(is_honest("/proc/self/root"), is_honest("/"));
+        // Files that a process shows there: their inodes are made when somebody looks.
+        let status = File::open("/proc/self/status").unwrap();
+        let searched = SearchedFiles::default();
+        assert_eq!(searched.search_at(later(), &status, |_| Some(false)), Some(false));
+        assert_eq!(searched.worth_keeping(), None);
+    }
+
+    /// The number of a device may be another file system's by now.
+    #[test]
+    fn what_was_kept_is_not_taken_for_a_file_of_another_file_system() {
+        let path = Path::new("/proc/version");
+        let (file, first_page) =
+            (FileIdentity::of(&path.metadata().unwrap()), first_page(&File::open(path).unwrap()).unwrap());
+        let searched = SearchedFiles::with([SearchedFile { file, first_page, makes_filters: false }]);
+        assert_eq!(searched.find(path).unwrap(), None);
+        let folder = tempfile::tempdir().unwrap();
+        let (program, is_kept) = program(&folder);
+        let mut kept = searched_at(later(), &program, false).worth_keeping().unwrap_or_default();
+        assert_eq!(kept.len(), usize::from(is_kept));
+        kept.iter_mut().for_each(|kept| kept.first_page[7] ^= 1);
+        let searched = SearchedFiles::with(kept.clone());
+        assert_eq!(searched.find(&program).unwrap(), None, "all but its bytes is the same");
+        searched.search_at(later(), &File::open(&program).unwrap(), |_| Some(true)).unwrap();
+        let anew = searched.worth_keeping().unwrap_or_default();
+        assert!(anew.len() == kept.len() && anew.iter().all(|anew| anew.makes_filters), "{anew:?}");
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_is_searched_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("program");
+        fs::write(&path, "one").unwrap();
+        let searched = SearchedFiles::default();
+        assert_eq!(searched.search_at(later(), &File::open(&path).unwrap(), |_| None), None);
+        assert_eq!((searched.find(&path).unwrap(), searched.worth_keeping()), (None, None));
+    }
+}
