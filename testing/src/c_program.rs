@@ -22,8 +22,9 @@ pub fn c_program(folder: &Path, name: &str, sources: &[PathBuf], flags: &[&str])
     // Other processes with tests may build the same one.
     let unfinished = folder.join(format!("{}-{name}", std::process::id()));
     let mut gcc = Command::new("gcc");
-    gcc.args(["-std=gnu17", "-O1", "-g", "-Wall", "-Wextra", "-pthread"]).args(flags).arg("-o");
-    let Ok(compiled) = gcc.arg(&unfinished).args(sources).output() else {
+    // Libraries after what needs them.
+    gcc.args(["-std=gnu17", "-O1", "-g", "-Wall", "-Wextra", "-pthread"]).args(sources).args(flags).arg("-o");
+    let Ok(compiled) = gcc.arg(&unfinished).output() else {
         skip(Skip::Tool, "gcc is not installed");
         return None;
     };

@@ -28,7 +28,8 @@ int main(int count, char **words) {
             break;
         struct pt_insn insn;
         status = pt_insn_next(decoder, &insn, sizeof insn);
-        if (insn.iclass != ptic_unknown)
+        /* The first one means that there is none: `ptic_error`, from version 2.1 on `ptic_unknown`. */
+        if (insn.iclass != 0)
             printf("%llx\n", (unsigned long long)insn.ip);
     }
     if (status < 0 && status != -pte_eos)

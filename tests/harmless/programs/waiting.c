@@ -87,7 +87,7 @@ static void sendfile_to_pipe(void) {
 static void splice_to_pipe(void) {
     int file = slow(0, 1, read_slowly), from = memfd_create("much", 0);
     NEED(from >= 0 && write(from, much, MUCH) == MUCH);
-    off_t at = 0;
+    loff_t at = 0;
     ssize_t all = 0, got;
     while ((got = splice(from, &at, file, NULL, 65536, 0)) > 0)
         all += got;
