@@ -404,7 +404,10 @@ fn what_makes_no_sense_is_refused() {
     refused(&["--sort", "row-share"], "there is no --columns");
     refused(&["--sort", "shares"], "there are no columns: did you mean share?");
     refused(&["--subtotals"], "there is one only");
-    refused(&["--rows", "function", "--filter", "module=x", "--values", "per-call"], "name `module` among the keys");
+    refused(
+        &["--rows", "function", "--filter", "module=x", "--values", "per-call"],
+        "`module` may be among the keys of --rows, not in --filter",
+    );
     refused(&["--values", "executions,shares"], "share");
     refused(&["--rows", "function", "--columns", "isa", "--sort", "sse22"], "did you mean --sort 'sse2'?");
     refused(&["--per", "functoin"], "did you mean function?");

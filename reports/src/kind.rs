@@ -184,7 +184,7 @@ impl Kind {
             ),
             Self::Flow => "use `hbbp export`, `hbbp diff` or `hbbp merge`".into(),
             Self::Report(_) => "name the recording that it was made from".into(),
-            Self::Model => format!("use `--model {name}` beside a recording, or `hbbp model show {name}`"),
+            Self::Model => format!("use `hbbp mix --model {name} -i RECORDING`, or `hbbp model show {name}`"),
             Self::Folder
             | Self::Executions
             | Self::Document(_)

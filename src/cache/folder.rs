@@ -48,13 +48,16 @@ impl Folder {
         Self::of_user("hbbp/searches", MOST_OF_SEARCHES)
     }
 
-    /// Below `XDG_CACHE_HOME`, by default `~/.cache`. `None` if neither is known, or the home is another user's, as under `sudo`.
+    /// Below `XDG_CACHE_HOME`, by default `~/.cache`. `None` if neither is known, or what is there is another user's, as under `sudo`.
     fn of_user(name: &str, most: u64) -> Option<Self> {
         let home = || {
             let home = absolute("HOME")?;
             is_ours(&fs::metadata(&home).ok()?).then(|| home.join(".cache"))
         };
-        let cache = absolute("XDG_CACHE_HOME").or_else(home)?;
+        let cache = match absolute("XDG_CACHE_HOME") {
+            Some(cache) => is_no_others(&cache).then_some(cache)?,
+            None => home()?,
+        };
         Some(Folder { path: cache.join(name), most })
     }
 
@@ -133,6 +136,12 @@ fn files(folder: &Path) -> impl Iterator<Item = (PathBuf, Metadata)> {
     entries.filter_map(|entry| Some((entry.path(), entry.metadata().ok().filter(Metadata::is_file)?)))
 }
 
+/// Whether a folder, or the one that it would be made in, is the user's or the system's.
+fn is_no_others(folder: &Path) -> bool {
+    let there = folder.ancestors().find_map(|folder| fs::metadata(folder).ok());
+    there.is_some_and(|there| there.uid() == geteuid().as_raw() || there.uid() == 0)
+}
+
 /// Whether a file is the user's, and nobody else can write it.
 fn is_ours(metadata: &Metadata) -> bool {
     metadata.uid() == geteuid().as_raw() && metadata.mode() & 0o022 == 0
@@ -181,6 +190,18 @@ pub(super) mod tests {
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&folder.path), mode(&folder.path.join("a"))), (0o700, 0o600));
         assert_eq!(files(&folder.path).count(), 1);
+    }
+
+    #[test]
+    fn in_the_folder_of_another_user_nothing_is_made() {
+        let place = tempfile::tempdir().unwrap();
+        let cache = place.path().join("user/.cache");
+        fs::create_dir(place.path().join("user")).unwrap();
+        assert!(is_no_others(&cache) && is_no_others(Path::new("/none")));
+        // Only root can give it to somebody.
+        if chown(place.path().join("user"), Some(12345), None).is_ok() {
+            assert!(!is_no_others(&cache) && is_no_others(place.path()));
+        }
     }
 
     #[test]

@@ -75,8 +75,7 @@ mod tests {
     }
 
     fn file(inode: u64, makes_filters: bool) -> SearchedFile {
-        let fields =
-            (u64::MAX, inode, u64::MAX, (i64::MIN, i64::MIN), (i64::MIN, i64::MIN), [255_u8; 20], makes_filters);
+        let fields = (u64::MAX, inode, u64::MAX, (i64::MIN, i64::MIN), (i64::MIN, i64::MIN), u64::MAX, makes_filters);
         postcard::from_bytes(&postcard::to_stdvec(&fields).unwrap()).unwrap()
     }
 

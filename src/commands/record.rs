@@ -26,7 +26,7 @@ use collector::machine::cpu_list::CpuList;
 use collector::plan::Options;
 use collector::plan::request::{Request, Target};
 use collector::session::{Outcome, Session, Summary};
-use collector::tracer::{SearchedFiles, TracerChoice, TracerOptions};
+use collector::tracer::{TracerChoice, TracerOptions};
 use collector::{
     CommandError, ControlGroup, ControlGroupError, KernelOpener, Stop, allocate_in_large_steps, is_standard_output,
     processes_named, raise_limits,
@@ -166,13 +166,12 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     raise_limits();
     let machine = Machine::read(Path::new("/"), &mut KernelOpener);
     let (truth, wanted) = (args.simulation.truth.clone(), args.precision);
-    let searches = (!args.no_cache).then(Searches::of_user).flatten();
+    let no_cache = args.no_cache;
     let mut request = match request(args, &say) {
         Ok(request) => request,
         Err(error) => return Ok(usage(&error)),
     };
     request.calibration = calibration::of_machine(&machine, &say);
-    request.searched = known(searches.as_ref());
     let goal = match wanted.map(|wanted| set_goal(wanted, &mut request, Vec::new())).transpose() {
         Ok(goal) => goal,
         Err(error) => return not_begun(error),
@@ -180,7 +179,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let mut watch = None;
     let truth = truth.map(TruthFile::open).transpose()?;
     let mut said = Vec::new();
-    let result = Session::prepare(&request, &machine).and_then(|mut session| {
+    let result = with_searches(no_cache, &mut request, |request| {
+        let mut session = Session::prepare(request, &machine)?;
         said.extend_from_slice(session.degradations());
         said.iter().for_each(|sentence| say(sentence));
         if session.traces_branches() && request.tracer.kind == TracerChoice::Auto {
@@ -189,7 +189,6 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         watch = goal.map(|goal| goal.watch(&mut session, say));
         session.run(&mut |text| say(text))
     });
-    searches.iter().for_each(|searches| searches.keep(&request.searched));
     match result {
         Ok(outcome) => {
             let late = outcome.summary.metadata.degradations.iter().filter(|sentence| !said.contains(sentence));
@@ -229,9 +228,13 @@ fn no_exact_counts(file: TruthFile) {
     file.empty();
 }
 
-/// What earlier recordings found in the code of files.
-fn known(searches: Option<&Searches>) -> Arc<SearchedFiles> {
-    Arc::new(searches.map(Searches::known).unwrap_or_default())
+/// Records with what earlier recordings found in the code of files, and keeps what this one finds.
+fn with_searches<T>(no_cache: bool, request: &mut Request, record: impl FnOnce(&Request) -> T) -> T {
+    let searches = (!no_cache).then(Searches::of_user).flatten();
+    request.searched = Arc::new(searches.as_ref().map(Searches::known).unwrap_or_default());
+    let recorded = record(request);
+    searches.iter().for_each(|searches| searches.keep(&request.searched));
+    recorded
 }
 
 /// What was recorded for a report, and what the process should exit with.
@@ -265,14 +268,13 @@ pub fn record_for_analysis(
     raise_limits();
     let machine = Machine::read(Path::new("/"), &mut KernelOpener);
     request.calibration = calibration::of_machine(&machine, &|text| output::say(text));
-    let searches = (!no_cache).then(Searches::of_user).flatten();
-    request.searched = known(searches.as_ref());
     let goal = precision.map(|(wanted, options)| set_goal(wanted, &mut request, options)).transpose()?;
-    let mut session = Session::prepare(&request, &machine)?;
-    stdout.begin();
-    let watch = goal.map(|goal| goal.watch(&mut session, |text| output::say(text)));
-    let outcome = session.run(&mut |text| output::say(text))?;
-    searches.iter().for_each(|searches| searches.keep(&request.searched));
+    let (outcome, watch) = with_searches(no_cache, &mut request, |request| {
+        let mut session = Session::prepare(request, &machine)?;
+        stdout.begin();
+        let watch = goal.map(|goal| goal.watch(&mut session, |text| output::say(text)));
+        anyhow::Ok((session.run(&mut |text| output::say(text))?, watch))
+    })?;
     stdout.end();
     watch.into_iter().for_each(|watch| output::say(watch.conclude()));
     if let Some(status) = outcome.command

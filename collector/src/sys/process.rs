@@ -1,7 +1,7 @@
 //! What `/proc` says of processes that were there before the recording.
 
 use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,6 +9,7 @@ use std::time::Duration;
 use perfdata::is_memory_without_file;
 use rustix::buffer::spare_capacity;
 
+use crate::sys::{has_other_device, open_regular};
 /// The process ids there are.
 pub(crate) fn all_processes() -> Vec<u32> {
     numbered(Path::new("/proc"))
@@ -257,19 +258,23 @@ pub(crate) fn mappings(pid: u32) -> Vec<Mapping> {
     maps.split(|&byte| byte == b'\n').filter_map(mapping).collect()
 }
 
-/// The file of a mapping: the one that is mapped, where the recorder may ask for it, or else what has its name now, as the process sees it.
+/// The file of a mapping: the one that is mapped, where the recorder may ask for it, or else what has its name now, as the process sees it, if
+/// its inode is that of the mapping.
 pub(crate) fn open_mapped(pid: i32, map: &Mapping) -> Option<File> {
-    mapped(pid, map, File::open)
+    let named = || {
+        let path = proc_path(pid as u32).join("root").join(Path::new(OsStr::from_bytes(map.path.strip_prefix(b"/")?)));
+        open_regular(&path, |file, stat| stat.st_ino == map.inode || has_other_device(file)).ok()
+    };
+    open_regular(&place_of(pid, map), |_, _| true).ok().or_else(named)
 }
 
-/// What is asked of that file by its path.
-pub(crate) fn mapped<T>(pid: i32, map: &Mapping, ask: impl Fn(PathBuf) -> std::io::Result<T>) -> Option<T> {
-    let process = proc_path(pid as u32);
-    let named = || {
-        let name = map.path.strip_prefix(b"/")?;
-        ask(process.join("root").join(Path::new(OsStr::from_bytes(name)))).ok()
-    };
-    ask(process.join(format!("map_files/{:x}-{:x}", map.start, map.end))).ok().or_else(named)
+/// What the file system says of the file of a mapping, where the recorder may ask.
+pub(crate) fn metadata_of_mapped(pid: i32, map: &Mapping) -> Option<Metadata> {
+    fs::metadata(place_of(pid, map)).ok()
+}
+
+fn place_of(pid: i32, map: &Mapping) -> PathBuf {
+    proc_path(pid as u32).join(format!("map_files/{:x}-{:x}", map.start, map.end))
 }
 
 /// `7f00-7f10 r-xp 00001000 fe:00 1234      /lib/x.so`; the path may hold any bytes but a newline.

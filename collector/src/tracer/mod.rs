@@ -40,6 +40,7 @@ mod statistics;
 pub(crate) mod thread;
 mod timer;
 mod turns;
+mod waits;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

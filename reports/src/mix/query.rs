@@ -72,7 +72,8 @@ impl Shape<'_> {
         if !self.per.is_empty() && query.rows.len() == self.per.len() {
             return Err(WrongShape::EmptyGroups);
         }
-        if let Some(number) = self.asked().find(|number| number.is_per_call())
+        let of_calls = self.asked().find(|number| number.is_per_call());
+        if let Some(number) = of_calls
             && !query.rows.contains(&Key::from(Dimension::Function))
         {
             return Err(WrongShape::CallsOfNoFunction(number));
@@ -80,9 +81,12 @@ impl Shape<'_> {
         if (query.calls || query.taken) && query.keys().filter_map(Key::dimension).any(Dimension::is_of_task) {
             return Err(WrongShape::CallsOfTasks);
         }
-        let elsewhere = query.columns.iter().chain(query.filters.iter().map(|filter| &filter.key));
-        if query.calls && elsewhere.into_iter().any(|key| *key == Dimension::Module) {
-            return Err(WrongShape::CallsOfModules);
+        let columns = query.columns.iter().map(|key| (key, Argument::Columns));
+        let mut elsewhere = columns.chain(query.filters.iter().map(|filter| (&filter.key, Argument::Filter)));
+        if let Some(number) = of_calls
+            && let Some((_, argument)) = elsewhere.find(|(key, _)| **key == Dimension::Module)
+        {
+            return Err(WrongShape::CallsOfModules { number, argument });
         }
         if self.subtotals && query.rows.len() < self.per.len() + 2 {
             return Err(WrongShape::OneKeyToSum);

@@ -26,7 +26,12 @@ pub enum WrongShape {
     /// Calls or branches of processes, threads or phases.
     CallsOfTasks,
     /// Calls of functions, whose modules are a key elsewhere.
-    CallsOfModules,
+    CallsOfModules {
+        /// The number that counts calls.
+        number: Number,
+        /// Where the key is.
+        argument: Argument,
+    },
     /// Sums are of all keys but the last, and there is one.
     OneKeyToSum,
     /// An order by neither a number nor the name, of rows without columns.
@@ -62,9 +67,9 @@ impl WrongShape {
                 "{values} or {sort}: calls and branches are not told apart by processes, threads and phases: leave out \
                  such keys"
             ),
-            Self::CallsOfModules => format!(
-                "{values} {}: calls are known by function and module: name `module` among the keys of {rows}",
-                Number::PerCall
+            Self::CallsOfModules { number, argument } => format!(
+                "{number}: calls are known by function and module: `module` may be among the keys of {rows}, not in {}",
+                arguments.name(*argument)
             ),
             Self::OneKeyToSum => {
                 format!("{subtotals}: sums are of all keys of {rows} but the last, and there is one only")

@@ -2,14 +2,14 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, fstatfs, major, minor, open};
+use rustix::fs::{major, minor};
 
-use crate::sys::inode_generation;
 use crate::sys::process::{Mapping, mappings, proc_path};
+use crate::sys::{has_other_device, inode_generation, open_regular};
 
 /// Which file is mapped, as the kernel's record tells.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -20,9 +20,6 @@ pub(super) struct Key {
     /// Of the inode, whose number another file may have had; 0 where it is not known.
     pub(super) generation: u64,
 }
-
-/// File systems whose files are on another device for `stat` than for records of mappings: overlayfs, btrfs, bcachefs, aufs.
-const WITH_OTHER_DEVICES: [i64; 4] = [0x794c_7630, 0x9123_683e, 0xca45_1a4e, 0x6175_6673];
 
 /// What the kernel writes after the path of a file that is in no folder any more.
 const DELETED: &[u8] = b" (deleted)";
@@ -44,7 +41,8 @@ impl Key {
         let is_it = |path: &[u8]| path == self.path || path.strip_suffix(DELETED).unwrap_or(path) == self.name();
         let is_its = |map: &Mapping| map.inode == self.inode && (map.device == self.device || is_it(&map.path));
         let map = mappings(pid).into_iter().find(is_its)?;
-        let mapped = open_regular(&process.join(format!("map_files/{:x}-{:x}", map.start, map.end)), |_, _| true);
+        let place = process.join(format!("map_files/{:x}-{:x}", map.start, map.end));
+        let mapped = open_regular(&place, |_, _| true).ok();
         // Meanwhile another file may have been mapped there. (The inode of `stat` would not do: that of overlayfs may be another one.)
         let is_still = |now: &Mapping| (now.start, now.end) == (map.start, map.end) && is_its(now);
         let mapped = mapped.filter(|_| mappings(pid).iter().any(is_still));
@@ -62,9 +60,9 @@ impl Key {
     fn open_if_it_is(&self, path: &Path) -> Option<File> {
         let file = open_regular(path, |file, stat| {
             let device = (major(stat.st_dev), minor(stat.st_dev));
-            let has_other_device = || fstatfs(file).is_ok_and(|fs| WITH_OTHER_DEVICES.contains(&fs.f_type));
-            stat.st_ino == self.inode && (device == self.device || has_other_device())
-        })?;
+            stat.st_ino == self.inode && (device == self.device || has_other_device(file))
+        });
+        let file = file.ok()?;
         self.is_of_generation(&file).then_some(file)
     }
 
@@ -72,17 +70,4 @@ impl Key {
     fn is_of_generation(&self, file: &File) -> bool {
         self.generation == 0 || inode_generation(file.as_fd()).is_none_or(|generation| generation == self.generation)
     }
-}
-
-/// The file at a path. What else may be there is not opened: that would wait, or do something. Nor is a file on which a process has a lease
-/// that this would break, for the kernel gives it 45 seconds to let go.
-fn open_regular(path: &Path, is_it: impl Fn(&OwnedFd, &Stat) -> bool) -> Option<File> {
-    let there = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
-    let stat = fstat(&there).ok()?;
-    let is_regular = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
-    if !is_regular || !is_it(&there, &stat) {
-        return None;
-    }
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    Some(open(format!("/proc/self/fd/{}", there.as_raw_fd()), flags, Mode::empty()).ok()?.into())
 }

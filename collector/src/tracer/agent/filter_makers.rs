@@ -17,7 +17,7 @@ use object::read::elf::{FileHeader, ProgramHeader, Rela, SectionHeader, SectionT
 use object::{Endianness, ReadCache, SymbolIndex, elf};
 use perfdata::is_memory_without_file;
 
-use crate::sys::process::{Mapping, mapped, open_mapped};
+use crate::sys::process::{Mapping, metadata_of_mapped, open_mapped};
 use crate::tracer::agent::searched_files::SearchedFiles;
 
 /// Whether code that a process has mapped makes filters; `None` where code cannot be read.
@@ -45,8 +45,10 @@ fn is_code_of_file(map: &Mapping) -> bool {
 /// The same of the file of one mapping.
 fn has_maker(process: i32, map: &Mapping, searched: &SearchedFiles) -> Option<bool> {
     // Looking is cheaper than opening.
-    let known = mapped(process, map, |path| searched.find(&path)).flatten();
-    known.or_else(|| searched.search(&open_mapped(process, map)?, file_makes_filters))
+    metadata_of_mapped(process, map).and_then(|metadata| searched.found(&metadata)).or_else(|| {
+        let file = open_mapped(process, map)?;
+        searched.find(&file).or_else(|| searched.search(&file, file_makes_filters))
+    })
 }
 
 /// The same of a file; `None` where it cannot be read.
@@ -186,7 +188,15 @@ impl<'a> Code<'a> {
             Segment { address, offset, size }
         });
         let segments = segments.collect();
-        let imports = header.sections(endian, &cache).ok().and_then(|sections| imports(&sections, endian, &cache));
+        let sections = header.sections(endian, &cache).ok();
+        let is_dynamic = headers.iter().any(|header| header.p_type(endian) == elf::PT_DYNAMIC);
+        let is_of_symbols = |section: &elf::SectionHeader64<Endianness>| section.sh_type(endian) == elf::SHT_DYNSYM;
+        let has_symbols = sections.as_ref().is_some_and(|sections| sections.iter().any(is_of_symbols));
+        // The linker needs no sections. Without them it is not known here what the code calls.
+        if is_dynamic && !has_symbols {
+            file.failed.set(true);
+        }
+        let imports = sections.and_then(|sections| imports(&sections, endian, &cache));
         let (slots, is_linked) = imports.map_or((HashMap::new(), false), |slots| (slots, true));
         Some(Self { file, segments, slots, is_linked })
     }
@@ -454,10 +464,19 @@ int main(int count, char **arguments) {
         let mut file = tempfile::tempfile().unwrap();
         std::io::Write::write_all(&mut file, b"\x7fELF\x02\x01\x01").unwrap();
         assert_eq!(file_makes_filters(&file), Some(false));
-        // Its first megabyte, as if the rest had been cut off.
+    }
+
+    /// The linker needs no sections: what the code calls may be in what was cut off.
+    #[test]
+    fn of_a_program_without_sections_it_is_not_known() {
         let bytes = std::fs::read("/proc/self/exe").unwrap();
-        let mut file = tempfile::tempfile().unwrap();
-        std::io::Write::write_all(&mut file, &bytes[..bytes.len().min(1 << 20)]).unwrap();
-        assert_eq!(file_makes_filters(&file), Some(false));
+        let mut without = bytes.clone();
+        without[40..48].fill(0); // e_shoff
+        without[58..64].fill(0); // e_shentsize, e_shnum, e_shstrndx
+        for bytes in [&without, &bytes[..bytes.len().min(1 << 20)]] {
+            let mut file = tempfile::tempfile().unwrap();
+            std::io::Write::write_all(&mut file, bytes).unwrap();
+            assert_eq!(file_makes_filters(&file), None);
+        }
     }
 }

@@ -33,4 +33,3 @@ mod stops;
 mod tree;
 mod vdso;
 mod visits;
-pub(super) mod waits;

@@ -117,10 +117,6 @@ pub(crate) fn release_asked(asked: &HashMap<i32, i32>, kernel: &mut LinuxKernel)
             None if kernel.now() > since + MUCH_LONGER => return,
             None => {
                 left.retain(|&thread| exists(thread as u32));
-                let gone = |thread: &i32| !exists(*thread as u32);
-                for thread in kernel.threads_let_through().into_iter().filter(gone) {
-                    kernel.forget_let_through(thread);
-                }
                 sleep(LOOK);
             }
         }

@@ -2,39 +2,31 @@
 //!
 //! A file that is taken for another one could end a program: its agent's system calls would be filtered. Within a recording, a file is known by
 //! what the file system says of it ([`FileIdentity`]). For longer than that, only what cannot come to look like another file is kept (see
-//! [`is_told_apart`] and [`is_honest`]), and the first page of a file, which has its build id, must be what it was.
+//! [`is_told_apart`] and [`is_honest`]), and it must be seen through the same mount.
 
 use std::collections::HashMap;
 use std::fs::{File, Metadata};
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use formats::file_identity::FileIdentity;
-use formats::mapped_files::{ID_BYTES, id_of_bytes};
 use rustix::fs::{FsWord, fstatfs};
 use serde::{Deserialize, Serialize};
+
+use crate::sys::mount_of;
 
 /// What was found in the code of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SearchedFile {
     /// The file, in the state in which it was searched.
     pub file: FileIdentity,
-    /// A digest of its first page: another file system may have the same number by now.
-    pub first_page: [u8; ID_BYTES],
+    /// The mount through which it was seen: another file system may have the same number by now.
+    pub mount: u64,
     /// Whether it makes filters of system calls (seccomp).
     pub makes_filters: bool,
-}
-
-impl SearchedFile {
-    /// Whether it is the file at a path.
-    fn is_at(&self, path: &Path) -> io::Result<bool> {
-        let file = File::open(path)?;
-        let is_same = FileIdentity::of(&file.metadata()?) == self.file && is_honest(&file)?;
-        Ok(is_same && first_page(&file)? == self.first_page)
-    }
 }
 
 /// Files that were searched for code that makes filters of system calls.
@@ -66,17 +58,20 @@ impl SearchedFiles {
         kept.iter().any(|kept| self.before.get(&kept.file) != Some(kept)).then_some(kept)
     }
 
-    /// What is known of the file at a path, if anything is.
-    pub(super) fn find(&self, path: &Path) -> io::Result<Option<bool>> {
-        let file = FileIdentity::of(&path.metadata()?);
-        if let Some(found) = self.now().get(&file) {
-            return Ok(Some(found.makes_filters));
-        }
-        let Some(&kept) = self.before.get(&file).filter(|kept| kept.is_at(path).unwrap_or(false)) else {
-            return Ok(None);
-        };
-        self.now().insert(file, Found { makes_filters: kept.makes_filters, lasting: Some(kept) });
-        Ok(Some(kept.makes_filters))
+    /// What this recording knows of a file, if anything.
+    pub(super) fn found(&self, metadata: &Metadata) -> Option<bool> {
+        self.now().get(&FileIdentity::of(metadata)).map(|found| found.makes_filters)
+    }
+
+    /// What is known of a file, if anything is.
+    pub(super) fn find(&self, opened: &File) -> Option<bool> {
+        let metadata = opened.metadata().ok()?;
+        self.found(&metadata).or_else(|| {
+            let file = FileIdentity::of(&metadata);
+            let &kept = self.before.get(&file).filter(|kept| mount_of(opened) == Some(kept.mount))?;
+            self.now().insert(file, Found { makes_filters: kept.makes_filters, lasting: Some(kept) });
+            Some(kept.makes_filters)
+        })
     }
 
     /// Searches a file; `None` where it cannot be read.
@@ -88,9 +83,9 @@ impl SearchedFiles {
         let metadata = opened.metadata().ok()?;
         let file = FileIdentity::of(&metadata);
         let lasts = is_told_apart(&metadata, now) && is_honest(opened).unwrap_or(false);
-        let first_page = lasts.then(|| first_page(opened)).transpose().ok()?;
+        let mount = lasts.then(|| mount_of(opened)).flatten();
         let makes_filters = search(opened)?;
-        let lasting = first_page.map(|first_page| SearchedFile { file, first_page, makes_filters });
+        let lasting = mount.map(|mount| SearchedFile { file, mount, makes_filters });
         self.now().insert(file, Found { makes_filters, lasting });
         Some(makes_filters)
     }
@@ -103,11 +98,21 @@ impl SearchedFiles {
 /// Whether any change of a file from now on makes it another one, on a file system that tells changes.
 ///
 /// A page that was written to through a mapping tells no time when it is written to again, until the kernel has brought it to the disk, which it
-/// does after half a minute. Files without a name are what programs make for themselves while they run.
+/// does after half a minute, or as somebody has set it. Files without a name are what programs make for themselves while they run.
 fn is_told_apart(metadata: &Metadata, now: SystemTime) -> bool {
-    const SETTLED: Duration = Duration::from_secs(60);
-    let is_settled = |then| FileIdentity::of(metadata).tells_changes_after(then);
-    metadata.nlink() > 0 && now.checked_sub(SETTLED).is_some_and(is_settled)
+    let is_settled =
+        |settled| now.checked_sub(settled).is_some_and(|then| FileIdentity::of(metadata).tells_changes_after(then));
+    metadata.nlink() > 0 && settled().is_some_and(is_settled)
+}
+
+/// After so long, a page that was changed is on the disk; `None` where that may take for ever (`Documentation/admin-guide/sysctl/vm.rst`).
+fn settled() -> Option<Duration> {
+    let setting = |name: &str| {
+        let text = std::fs::read_to_string(Path::new("/proc/sys/vm").join(name)).ok()?;
+        Some(Duration::from_millis(10 * text.trim().parse::<u64>().ok()?))
+    };
+    let every = setting("dirty_writeback_centisecs").filter(|every| !every.is_zero())?;
+    Some((2 * (every + setting("dirty_expire_centisecs")?)).max(Duration::from_secs(60)))
 }
 
 /// Whether a file is of a file system that sets the time of change by the clock of this machine whenever a file changes, and gives no inode to two
@@ -120,19 +125,16 @@ fn is_honest(file: &File) -> io::Result<bool> {
     Ok(HONEST.contains(&fstatfs(file)?.f_type))
 }
 
-/// A digest of a file's first page: the header of a program, where its segments are, and mostly its build id.
-fn first_page(file: &File) -> io::Result<[u8; ID_BYTES]> {
-    let mut page = [0; 4096];
-    let read = file.read_at(&mut page, 0)?;
-    id_of_bytes(&page[..read])
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
     use std::path::PathBuf;
 
     use super::*;
+
+    fn open(path: &Path) -> File {
+        File::open(path).unwrap()
+    }
 
     /// A moment at which files of a test have been as they are for long.
     fn later() -> SystemTime {
@@ -143,7 +145,7 @@ mod tests {
     fn program(folder: &tempfile::TempDir) -> (PathBuf, bool) {
         let path = folder.path().join("program");
         fs::write(&path, "one").unwrap();
-        let is_kept = is_honest(&File::open(&path).unwrap()).unwrap();
+        let is_kept = is_honest(&open(&path)).unwrap() && mount_of(open(&path)).is_some();
         (path, is_kept)
     }
 
@@ -154,9 +156,9 @@ mod tests {
 
     fn searched_at(now: SystemTime, path: &Path, makes_filters: bool) -> SearchedFiles {
         let searched = SearchedFiles::default();
-        let found = searched.search_at(now, &File::open(path).unwrap(), |_| Some(makes_filters));
+        let found = searched.search_at(now, &open(path), |_| Some(makes_filters));
         assert_eq!(found, Some(makes_filters));
-        assert_eq!(searched.find(path).unwrap(), Some(makes_filters), "it is known in this recording at least");
+        assert_eq!(searched.find(&open(path)), Some(makes_filters), "it is known in this recording at least");
         searched
     }
 
@@ -167,13 +169,13 @@ mod tests {
         for makes_filters in [false, true] {
             let first = searched_at(later(), &program, makes_filters);
             let second = next(&first);
-            assert_eq!(second.find(&program).unwrap(), is_kept.then_some(makes_filters));
+            assert_eq!(second.find(&open(&program)), is_kept.then_some(makes_filters));
             assert_eq!(second.worth_keeping(), None, "nothing is new");
             let other = folder.path().join("other");
             fs::write(&other, "other").unwrap();
-            second.search_at(later(), &File::open(&other).unwrap(), |_| Some(false)).unwrap();
+            second.search_at(later(), &open(&other), |_| Some(false)).unwrap();
             let third = next(&second);
-            let known = [&program, &other].map(|path| third.find(path).unwrap());
+            let known = [&program, &other].map(|path| third.find(&open(path)));
             assert_eq!(known, [makes_filters, false].map(|found| is_kept.then_some(found)));
         }
     }
@@ -190,14 +192,14 @@ mod tests {
         fs::write(&other, "two").unwrap();
         set_time(&other);
         fs::rename(&other, &program).unwrap();
-        assert_eq!(next(&searched).find(&program).unwrap(), None);
-        assert_eq!(searched.find(&program).unwrap(), None, "in the same recording, too");
+        assert_eq!(next(&searched).find(&open(&program)), None);
+        assert_eq!(searched.find(&open(&program)), None, "in the same recording, too");
         let searched = searched_at(later(), &program, false);
         std::thread::sleep(Duration::from_millis(20));
         fs::write(&program, "six").unwrap();
         set_time(&program);
-        assert_eq!(next(&searched).find(&program).unwrap(), None, "the inode is the same");
-        assert_eq!(searched.find(&program).unwrap(), None);
+        assert_eq!(next(&searched).find(&open(&program)), None, "the inode is the same");
+        assert_eq!(searched.find(&open(&program)), None);
     }
 
     #[test]
@@ -217,7 +219,7 @@ mod tests {
 
     #[test]
     fn file_systems_that_may_say_anything_are_not_believed() {
-        let is_honest = |path: &str| is_honest(&File::open(path).unwrap()).unwrap();
+        let is_honest = |path: &str| is_honest(&open(Path::new(path))).unwrap();
         assert!(!is_honest("/proc") && !is_honest("/sys"));
         // It is in /proc, and of the root folder's file system.
         assert_eq!(is_honest("/proc/self/root"), is_honest("/"));
@@ -228,24 +230,27 @@ mod tests {
         assert_eq!(searched.worth_keeping(), None);
     }
 
-    /// The number of a device may be another file system's by now.
+    /// The number of a device may be another file system's by now, on which a file has the same number and times.
     #[test]
-    fn what_was_kept_is_not_taken_for_a_file_of_another_file_system() {
-        let path = Path::new("/proc/version");
-        let (file, first_page) =
-            (FileIdentity::of(&path.metadata().unwrap()), first_page(&File::open(path).unwrap()).unwrap());
-        let searched = SearchedFiles::with([SearchedFile { file, first_page, makes_filters: false }]);
-        assert_eq!(searched.find(path).unwrap(), None);
+    fn what_was_kept_is_not_taken_for_a_file_of_another_mount() {
         let folder = tempfile::tempdir().unwrap();
         let (program, is_kept) = program(&folder);
         let mut kept = searched_at(later(), &program, false).worth_keeping().unwrap_or_default();
         assert_eq!(kept.len(), usize::from(is_kept));
-        kept.iter_mut().for_each(|kept| kept.first_page[7] ^= 1);
+        kept.iter_mut().for_each(|kept| kept.mount += 1);
         let searched = SearchedFiles::with(kept.clone());
-        assert_eq!(searched.find(&program).unwrap(), None, "all but its bytes is the same");
-        searched.search_at(later(), &File::open(&program).unwrap(), |_| Some(true)).unwrap();
+        assert_eq!(searched.find(&open(&program)), None, "all but its mount is the same");
+        searched.search_at(later(), &open(&program), |_| Some(true)).unwrap();
         let anew = searched.worth_keeping().unwrap_or_default();
         assert!(anew.len() == kept.len() && anew.iter().all(|anew| anew.makes_filters), "{anew:?}");
+    }
+
+    /// A mount is one of this machine's, while it runs.
+    #[test]
+    fn files_of_a_mount_have_its_number() {
+        let [own, version] = ["/proc/self/exe", "/proc/version"].map(|path| mount_of(open(Path::new(path))));
+        // Before Linux 6.8 there is none.
+        assert!(own.is_none() == version.is_none() && (own != version || own.is_none()), "{own:?} {version:?}");
     }
 
     #[test]
@@ -254,7 +259,7 @@ mod tests {
         let path = folder.path().join("program");
         fs::write(&path, "one").unwrap();
         let searched = SearchedFiles::default();
-        assert_eq!(searched.search_at(later(), &File::open(&path).unwrap(), |_| None), None);
-        assert_eq!((searched.find(&path).unwrap(), searched.worth_keeping()), (None, None));
+        assert_eq!(searched.search_at(later(), &open(&path), |_| None), None);
+        assert_eq!((searched.find(&open(&path)), searched.worth_keeping()), (None, None));
     }
 }

@@ -5,7 +5,6 @@ use std::mem::offset_of;
 
 use addresses::Avma;
 
-use crate::tracer::agent::waits::may_wait;
 use crate::tracer::burst::address_space::AddressSpace;
 use crate::tracer::burst::path::{Goal, Path};
 use crate::tracer::burst::taker::{BurstTaker, Standing};
@@ -16,6 +15,7 @@ use crate::tracer::shared::Shared;
 use crate::tracer::statistics::TracerStatistics;
 use crate::tracer::thread::event::Answer;
 use crate::tracer::thread::system_call_restart::restart_system_call;
+use crate::tracer::waits::may_wait;
 
 /// What came of a stop for a burst.
 #[derive(Clone, Copy, Debug)]

@@ -15,9 +15,9 @@ use crate::sys::process::{self, Mapping};
 use crate::sys::{
     self, EventFd, Mounts, PageTables, RegisterArea, Report, Scope, Server, SignalInfo, ThreadRegisters, WaitSet,
 };
-use crate::tracer::agent::waits::may_be_interrupted;
 use crate::tracer::kernel::{Kernel, Processes, ThreadEvent, ThreadMemory};
 use crate::tracer::notice::SIGNALS;
+use crate::tracer::waits::may_be_interrupted;
 
 /// How long a file that others serve is waited for.
 const LONGEST_READ: Duration = Duration::from_millis(100);
@@ -54,6 +54,13 @@ impl LinuxKernel {
         }
     }
 
+    /// A stopped thread, which was known by another id perhaps, blocks again what it blocked.
+    fn block_again(&mut self, thread: i32, former: i32) {
+        if let Some(mask) = self.masks.remove(&former) {
+            let _ = sys::set_signal_mask(thread, mask);
+        }
+    }
+
     /// The same for programs that end with the tracer (`PTRACE_O_EXITKILL`).
     #[cfg(feature = "simulated-pmu")]
     pub(crate) fn of_programs_that_end_with_it(signals: WaitSet) -> Self {
@@ -87,9 +94,15 @@ impl Kernel for LinuxKernel {
     fn next_report(&mut self) -> Option<(i32, Report)> {
         let is_own = |signal, info: SignalInfo| self.takes_all || SIGNALS.contains(&signal) && info.is_of_descriptor();
         let (thread, report) = sys::next_report(is_own)?;
-        if let Some(mask) = self.masks.remove(&thread) {
-            let _ = sys::set_signal_mask(thread, mask);
+        // A thread that calls exec takes the id of the first one, and keeps its own mask.
+        let former = match report {
+            Report::Event(libc::PTRACE_EVENT_EXEC, _) => sys::event_message(thread).map_or(thread, |id| id as i32),
+            _ => thread,
+        };
+        if former != thread {
+            self.masks.remove(&thread);
         }
+        self.block_again(thread, former);
         Some((thread, report))
     }
 
@@ -119,6 +132,7 @@ impl Kernel for LinuxKernel {
     }
 
     fn detach(&mut self, thread: i32, signal: i32) -> Result<(), Errno> {
+        self.block_again(thread, thread);
         sys::detach(thread, signal)
     }
 
@@ -146,12 +160,13 @@ impl Kernel for LinuxKernel {
         let through = SIGNALS.iter().filter(waits).fold(0, |set, signal| set | 1 << (signal - 1));
         let is_let = through != 0 && sys::set_signal_mask(thread, mask & !through).is_ok();
         if is_let {
-            self.masks.insert(thread, mask);
+            self.masks.entry(thread).or_insert(mask);
         }
         is_let
     }
 
-    fn threads_let_through(&self) -> Vec<i32> {
+    fn threads_let_through(&mut self) -> Vec<i32> {
+        self.masks.retain(|thread, _| process::exists(*thread as u32));
         self.masks.keys().copied().collect()
     }
 

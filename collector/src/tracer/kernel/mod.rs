@@ -62,10 +62,11 @@ pub(crate) trait Kernel: ThreadMemory + Processes {
     fn signal_mask(&self, thread: i32) -> Result<u64, Errno>;
     /// Lets one of [`SIGNALS`](crate::tracer::notice::SIGNALS) through to a stopped thread that an event of its own has sent and that waits for
     /// it, even if the thread blocks it. Returns whether there is one: the thread is to go on without a signal, and stops for that before it
-    /// executes anything. From its next report on it blocks again what it blocked.
+    /// executes anything. From its next report on or when it is let go, it blocks again what
+    /// it blocked.
     fn let_through(&mut self, thread: i32, is_of_event: &dyn Fn(SignalInfo) -> bool) -> bool;
     /// Threads that have not stopped for that yet. If another thread has made the program ignore the signal meanwhile, they do not.
-    fn threads_let_through(&self) -> Vec<i32>;
+    fn threads_let_through(&mut self) -> Vec<i32>;
     /// A thread is gone that has not; its id may be another's.
     fn forget_let_through(&mut self, thread: i32);
     /// A word of the `user_regs_struct` of a stopped thread; all bits set if it cannot be read.

@@ -458,15 +458,16 @@ impl Kernel for ScriptedKernel {
         let mut world = self.world();
         let clock = SignalInfo { code: POLL_HUP, fd: world.event(Kind::Clock, thread) };
         let waits = world.threads.get(&thread).is_some_and(|thread| thread.pending != 0 && !thread.pending_is_own);
-        if waits && is_of_event(clock) {
+        let is_let = waits && is_of_event(clock);
+        if is_let {
             world.log.push(format!("let through {thread}"));
             world.let_through.push(thread);
         }
-        waits
+        is_let
     }
 
-    fn threads_let_through(&self) -> Vec<i32> {
-        self.0.borrow().let_through.clone()
+    fn threads_let_through(&mut self) -> Vec<i32> {
+        self.world().let_through.clone()
     }
 
     fn forget_let_through(&mut self, thread: i32) {

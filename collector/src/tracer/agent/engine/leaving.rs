@@ -11,10 +11,10 @@ use crate::tracer::agent::injection::load_status;
 use crate::tracer::agent::removal::{release_asked, take_out};
 use crate::tracer::agent::residents::{left_over, own_agent};
 use crate::tracer::agent::tree::State;
-use crate::tracer::agent::waits::may_be_interrupted;
 use crate::tracer::kernel::Kernel;
 use crate::tracer::kernel::linux::LinuxKernel;
 use crate::tracer::statistics::TracerStatistics;
+use crate::tracer::waits::may_be_interrupted;
 
 /// How long it may take in all processes together.
 const LONGEST: Duration = Duration::from_secs(5);

@@ -12,9 +12,9 @@ use crate::tracer::agent::residents::inherited_signal;
 use crate::tracer::agent::stops::{Asking, Purpose};
 use crate::tracer::agent::tree::{State, Watched};
 use crate::tracer::agent::visits::leave_system_call;
-use crate::tracer::agent::waits::{is_made_again, may_be_interrupted};
 use crate::tracer::kernel::{Kernel, Processes};
 use crate::tracer::notice::{Notice, SIGNALS, best_notice};
+use crate::tracer::waits::{is_made_again, may_be_interrupted};
 
 /// A process gets the agent when it has computed for so long.
 const SETTLED: Duration = Duration::from_millis(20);
