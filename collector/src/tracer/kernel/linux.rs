@@ -54,10 +54,10 @@ impl LinuxKernel {
         }
     }
 
-    /// A stopped thread, which was known by another id perhaps, blocks again what it blocked.
+    /// A thread, which was known by another id perhaps, blocks again what it blocked, if it stands still.
     fn block_again(&mut self, thread: i32, former: i32) {
-        if let Some(mask) = self.masks.remove(&former) {
-            let _ = sys::set_signal_mask(thread, mask);
+        if self.masks.get(&former).is_some_and(|mask| sys::set_signal_mask(thread, *mask).is_ok()) {
+            self.masks.remove(&former);
         }
     }
 
@@ -99,7 +99,7 @@ impl Kernel for LinuxKernel {
             Report::Event(libc::PTRACE_EVENT_EXEC, _) => sys::event_message(thread).map_or(thread, |id| id as i32),
             _ => thread,
         };
-        if former != thread {
+        if former != thread || matches!(report, Report::Ended(_)) {
             self.masks.remove(&thread);
         }
         self.block_again(thread, former);
