@@ -387,7 +387,11 @@ fn nothing_to_show_is_an_error() {
     // After the end of the function.
     fails(&["paths", &file, "--to", "_start+0x1000"], "no code that ran is at _start+0x1000");
     std::fs::remove_file(folder.path().join("program")).unwrap();
-    fails(&["paths", &file], "the code of no module could be read");
+    for command in ["paths", "annotate"] {
+        fails(&[command, &file], "the code of no module could be read");
+        // The head says which file, and why.
+        fails(&[command, &file], "program: there is no ");
+    }
 }
 
 /// Where one record of a stack has cycles, 0 cycles are a number.

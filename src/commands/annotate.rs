@@ -29,7 +29,7 @@ use crate::commands::mix::keys;
 use crate::commands::reporting::ReportArgs;
 use crate::input::{Input, Reader, Reads, WITHOUT_CODE, without_samples};
 use crate::output;
-use crate::output::{Colours, Format, Head, Layout, Precision, page, write_to};
+use crate::output::{Colours, Format, Head, Layout, Precision, page, say_head, write_to};
 use crate::usage::{CommandLine, wrong_usage};
 
 /// Print the hottest functions, instruction by instruction, with counts, branches and loops
@@ -141,6 +141,9 @@ fn print(args: &Args, filters: Vec<Filter>, input: &Input<'_>) -> anyhow::Result
     let unmatched: Vec<String> = annotation.unmatched.iter().map(sentence).collect();
     let is_empty = if args.summary { annotation.ranked.is_empty() } else { annotation.functions.is_empty() };
     if is_empty && nothing.is_none() {
+        if !analysis.has_readable_code() {
+            say_head(&args.report.head(&analysis, None), analysis.instructions())?;
+        }
         bail!(why_nothing(&analysis, &unmatched));
     }
     if nothing.is_none() {

@@ -23,7 +23,7 @@ use crate::commands::record::{SAMPLING, Wanted};
 use crate::commands::reporting::ReportArgs;
 use crate::input::Input;
 use crate::output;
-use crate::output::{Colours, Format, Layout, print_head};
+use crate::output::{Colours, Format, Layout, say_head};
 use crate::usage::CommandLine;
 use numbers::numbers;
 use query::{PivotArgs, query, query_options, shaped};
@@ -111,7 +111,7 @@ fn print(args: &Args, query: &Query, input: &Input<'_>) -> anyhow::Result<()> {
     said((query, &args.shape()), &analysis, &result, &CommandLine)?.iter().for_each(output::say);
     let head = args.report.head(&analysis, precision(&analysis, &result));
     if lacks_code(query, &analysis) {
-        print_head(&head, analysis.instructions(), &mut std::io::stderr().lock(), Layout::Text)?;
+        say_head(&head, analysis.instructions())?;
         anyhow::bail!(
             "the code of no module could be read, so there is no mix by {}: name the binaries with --binary \
              [RECORDED=]FILE or --symfs DIR, or ask for --rows module",

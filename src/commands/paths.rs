@@ -16,7 +16,7 @@ use reports::nearest::did_you_mean;
 
 use crate::input::{Input, InputArgs, Reader, Reads, WITHOUT_CODE, without_samples};
 use crate::output;
-use crate::output::{Format, Head, HeadArgs, Layout, OutputArgs, Precision};
+use crate::output::{Format, Head, HeadArgs, Layout, OutputArgs, Precision, say_head};
 use crate::usage::CommandLine;
 
 /// Print the most executed paths through functions, or the branches that lead to a place
@@ -96,6 +96,8 @@ fn print(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
     let nothing = without_samples(&analysis);
     nothing.iter().for_each(output::say);
     if nothing.is_none() && analysis.sources.lbr.is_some() && !analysis.has_readable_code() {
+        let head = Head { verbose: args.head.verbose, ..Head::of(&analysis) };
+        say_head(&head, analysis.instructions())?;
         bail!(WITHOUT_CODE);
     }
     let Some(mut paths) = analysis.paths.take().or_else(|| nothing.is_some().then(BranchPaths::default)) else {

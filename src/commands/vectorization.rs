@@ -21,7 +21,7 @@ use crate::commands::mix::keys;
 use crate::commands::reporting::ReportArgs;
 use crate::input::Input;
 use crate::output;
-use crate::output::{Colours, Format, Head, Layout, Precision, print_head};
+use crate::output::{Colours, Format, Head, Layout, Precision, say_head};
 use crate::usage::CommandLine;
 
 /// Say which part of the floating-point and vector work is scalar, and in which functions and loops
@@ -92,7 +92,7 @@ fn print(args: &Args, filters: Vec<Filter>, input: &Input<'_>) -> anyhow::Result
     }
     let head = args.report.head(&analysis, Precision::of(&analysis, shares(&result).into_iter()));
     if nothing.is_none() && !analysis.has_readable_code() {
-        print_head(&head, analysis.instructions(), &mut std::io::stderr().lock(), Layout::Text)?;
+        say_head(&head, analysis.instructions())?;
         anyhow::bail!(
             "the code of no module could be read, so nothing is known of its instructions: name the binaries with \
              --binary [RECORDED=]FILE or --symfs DIR"

@@ -18,6 +18,11 @@ pub fn print_head(head: &Head, instructions: f64, out: &mut dyn Write, layout: L
     writeln!(out)
 }
 
+/// Prints a head to standard error, before an error that it explains: which files could not be read, and why.
+pub fn say_head(head: &Head, instructions: f64) -> std::io::Result<()> {
+    print_head(head, instructions, &mut std::io::stderr().lock(), Layout::Text)
+}
+
 /// A line of a head: a title of at most nine characters and a text, broken at words where there is a limit.
 pub fn print_line(title: &str, text: &str, out: &mut dyn Write, layout: Layout) -> std::io::Result<()> {
     let first = format!("# {title:9}");
