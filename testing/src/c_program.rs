@@ -10,7 +10,8 @@ use crate::{Skip, skip};
 /// compiler.
 ///
 /// # Panics
-/// It does not compile, unless `flags` ask for something else than usual: static libraries, or those of 32 bits, need not be installed.
+/// It does not compile, unless `flags` ask for something that is not there: static libraries, or those of 32 bits, need not be installed, and
+/// an older gcc does not know all flags.
 pub fn c_program(folder: &Path, name: &str, sources: &[PathBuf], flags: &[&str]) -> Option<PathBuf> {
     static BUILT: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
     let mut built = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
@@ -29,9 +30,10 @@ pub fn c_program(folder: &Path, name: &str, sources: &[PathBuf], flags: &[&str])
         return None;
     };
     let said = String::from_utf8_lossy(&compiled.stderr);
-    if !compiled.status.success() && !flags.is_empty() {
-        // The linker finds no library, or the compiler no header: a package is missing.
-        let is_missing = ["cannot find", "No such file"].iter().any(|words| said.contains(words));
+    let says = |words: &[&str]| !compiled.status.success() && words.iter().any(|words| said.contains(words));
+    // The linker finds no library, or the compiler no header: a package is missing.
+    let is_missing = says(&["cannot find", "No such file"]);
+    if !flags.is_empty() && (is_missing || says(&["unrecognized"])) {
         let why = if is_missing { Skip::Tool } else { Skip::ToolVersion };
         skip(why, format_args!("gcc cannot compile {name} with {flags:?}: {said}"));
         return None;
