@@ -54,11 +54,10 @@ impl Folder {
             let home = absolute("HOME")?;
             is_ours(&fs::metadata(&home).ok()?).then(|| home.join(".cache"))
         };
-        let cache = match absolute("XDG_CACHE_HOME") {
-            Some(cache) => is_no_others(&cache).then_some(cache)?,
-            None => home()?,
-        };
-        Some(Folder { path: cache.join(name), most })
+        let named = absolute("XDG_CACHE_HOME");
+        let path = named.clone().or_else(home)?.join(name);
+        let is_no_others = named.is_none_or(|cache| is_no_others(&cache, &path));
+        is_no_others.then_some(Folder { path, most })
     }
 
     /// An entry was of use: others go before it.
@@ -136,10 +135,16 @@ fn files(folder: &Path) -> impl Iterator<Item = (PathBuf, Metadata)> {
     entries.filter_map(|entry| Some((entry.path(), entry.metadata().ok().filter(Metadata::is_file)?)))
 }
 
-/// Whether a folder, or the one that it would be made in, is the user's or the system's.
-fn is_no_others(folder: &Path) -> bool {
-    let there = folder.ancestors().find_map(|folder| fs::metadata(folder).ok());
-    there.is_some_and(|there| there.uid() == geteuid().as_raw() || there.uid() == 0)
+/// Whether nothing of somebody else's is on the way from a cache to a folder in it: what root makes in the cache of a user, as under `sudo -E`,
+/// the user cannot use. A cache that is not there yet is its parent's owner's, or the user's who may make it there.
+fn is_no_others(cache: &Path, folder: &Path) -> bool {
+    let user = geteuid();
+    let is_own = |place: &Path| fs::metadata(place).map_or(true, |there| there.uid() == user.as_raw());
+    if cache.exists() {
+        return folder.ancestors().take_while(|place| place.starts_with(cache)).all(is_own);
+    }
+    let parent = cache.ancestors().find_map(|place| fs::metadata(place).ok());
+    !user.is_root() || parent.is_some_and(|there| there.uid() == 0 && there.mode() & 0o022 == 0)
 }
 
 /// Whether a file is the user's, and nobody else can write it.
@@ -195,12 +200,16 @@ pub(super) mod tests {
     #[test]
     fn in_the_folder_of_another_user_nothing_is_made() {
         let place = tempfile::tempdir().unwrap();
-        let cache = place.path().join("user/.cache");
-        fs::create_dir(place.path().join("user")).unwrap();
-        assert!(is_no_others(&cache) && is_no_others(Path::new("/none")));
+        let [cache, below] = ["cache", "cache/hbbp/searches"].map(|name| place.path().join(name));
+        assert!(is_no_others(&cache, &below), "it would be made in a folder of the user's");
+        fs::create_dir_all(below.parent().unwrap()).unwrap();
+        assert!(is_no_others(&cache, &below));
         // Only root can give it to somebody.
-        if chown(place.path().join("user"), Some(12345), None).is_ok() {
-            assert!(!is_no_others(&cache) && is_no_others(place.path()));
+        if chown(below.parent().unwrap(), Some(12345), None).is_ok() {
+            assert!(!is_no_others(&cache, &below));
+            fs::remove_dir_all(&cache).unwrap();
+            fs::set_permissions(place.path(), fs::Permissions::from_mode(0o1777)).unwrap();
+            assert!(!is_no_others(&cache, &below), "it may be meant for anybody");
         }
     }
 

@@ -49,9 +49,9 @@ impl Searches {
     }
 
     fn keep_files(&self, mut files: Vec<SearchedFile>) -> Option<()> {
-        let new: HashSet<FileIdentity> = files.iter().map(|new| new.file).collect();
+        let new: HashSet<(FileIdentity, u64)> = files.iter().map(|new| (new.file, new.mount)).collect();
         // Others may have kept more meanwhile.
-        files.extend(self.kept().into_iter().filter(|before| !new.contains(&before.file)));
+        files.extend(self.kept().into_iter().filter(|before| !new.contains(&(before.file, before.mount))));
         files.truncate(MOST_FILES);
         self.folder.write(&self.key.name(), &entry::written(&self.key, &files, &[])?)
     }

@@ -142,7 +142,7 @@ fn print(args: &Args, filters: Vec<Filter>, input: &Input<'_>) -> anyhow::Result
     let is_empty = if args.summary { annotation.ranked.is_empty() } else { annotation.functions.is_empty() };
     if is_empty && nothing.is_none() {
         if !analysis.has_readable_code() {
-            say_head(&args.report.head(&analysis, None), analysis.instructions())?;
+            say_head(&args.report.head(&analysis, None), analysis.instructions());
         }
         bail!(why_nothing(&analysis, &unmatched));
     }

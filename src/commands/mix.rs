@@ -111,7 +111,7 @@ fn print(args: &Args, query: &Query, input: &Input<'_>) -> anyhow::Result<()> {
     said((query, &args.shape()), &analysis, &result, &CommandLine)?.iter().for_each(output::say);
     let head = args.report.head(&analysis, precision(&analysis, &result));
     if lacks_code(query, &analysis) {
-        say_head(&head, analysis.instructions())?;
+        say_head(&head, analysis.instructions());
         anyhow::bail!(
             "the code of no module could be read, so there is no mix by {}: name the binaries with --binary \
              [RECORDED=]FILE or --symfs DIR, or ask for --rows module",

@@ -93,11 +93,11 @@ fn print(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
             "paths need the order of branches, which is not kept of a processor's trace: record samples of branches, or bursts"
         );
     }
+    let mut head = Head { verbose: args.head.verbose, ..Head::of(&analysis) };
     let nothing = without_samples(&analysis);
     nothing.iter().for_each(output::say);
     if nothing.is_none() && analysis.sources.lbr.is_some() && !analysis.has_readable_code() {
-        let head = Head { verbose: args.head.verbose, ..Head::of(&analysis) };
-        say_head(&head, analysis.instructions())?;
+        say_head(&head, analysis.instructions());
         bail!(WITHOUT_CODE);
     }
     let Some(mut paths) = analysis.paths.take().or_else(|| nothing.is_some().then(BranchPaths::default)) else {
@@ -138,8 +138,6 @@ fn print(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
         let to = args.to.as_deref().unwrap_or_default();
         bail!("there is nothing to show: no branch stack has a way to {to}");
     }
-    let mut head = Head::of(&analysis);
-    head.verbose = args.head.verbose;
     head.precision = Precision::of(&analysis, shares(&paths).into_iter());
     let report = Report {
         paths: &paths,

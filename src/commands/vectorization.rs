@@ -92,7 +92,7 @@ fn print(args: &Args, filters: Vec<Filter>, input: &Input<'_>) -> anyhow::Result
     }
     let head = args.report.head(&analysis, Precision::of(&analysis, shares(&result).into_iter()));
     if nothing.is_none() && !analysis.has_readable_code() {
-        say_head(&head, analysis.instructions())?;
+        say_head(&head, analysis.instructions());
         anyhow::bail!(
             "the code of no module could be read, so nothing is known of its instructions: name the binaries with \
              --binary [RECORDED=]FILE or --symfs DIR"

@@ -19,8 +19,9 @@ pub fn print_head(head: &Head, instructions: f64, out: &mut dyn Write, layout: L
 }
 
 /// Prints a head to standard error, before an error that it explains: which files could not be read, and why.
-pub fn say_head(head: &Head, instructions: f64) -> std::io::Result<()> {
-    print_head(head, instructions, &mut std::io::stderr().lock(), Layout::Text)
+pub fn say_head(head: &Head, instructions: f64) {
+    // The error is said all the same.
+    let _ = print_head(head, instructions, &mut std::io::stderr().lock(), Layout::Text);
 }
 
 /// A line of a head: a title of at most nine characters and a text, broken at words where there is a limit.

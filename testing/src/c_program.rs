@@ -22,7 +22,9 @@ pub fn c_program(folder: &Path, name: &str, sources: &[PathBuf], flags: &[&str])
     fs::create_dir_all(folder).unwrap();
     // Other processes with tests may build the same one.
     let unfinished = folder.join(format!("{}-{name}", std::process::id()));
+    assert!(sources.iter().all(|source| source.exists()), "{sources:?}");
     let mut gcc = Command::new("gcc");
+    gcc.env("LC_ALL", "C");
     // Libraries after what needs them.
     gcc.args(["-std=gnu17", "-O1", "-g", "-Wall", "-Wextra", "-pthread"]).args(sources).args(flags).arg("-o");
     let Ok(compiled) = gcc.arg(&unfinished).output() else {
@@ -32,8 +34,8 @@ pub fn c_program(folder: &Path, name: &str, sources: &[PathBuf], flags: &[&str])
     let said = String::from_utf8_lossy(&compiled.stderr);
     let says = |words: &[&str]| !compiled.status.success() && words.iter().any(|words| said.contains(words));
     // The linker finds no library, or the compiler no header: a package is missing.
-    let is_missing = says(&["cannot find", "No such file"]);
-    if !flags.is_empty() && (is_missing || says(&["unrecognized"])) {
+    let is_missing = says(&["cannot find", "unable to find", "library not found", "No such file"]);
+    if !flags.is_empty() && (is_missing || says(&["unrecognized", "bad value"])) {
         let why = if is_missing { Skip::Tool } else { Skip::ToolVersion };
         skip(why, format_args!("gcc cannot compile {name} with {flags:?}: {said}"));
         return None;

@@ -1,7 +1,7 @@
 //! What `/proc` says of processes that were there before the recording.
 
 use std::ffi::OsStr;
-use std::fs::{self, File, Metadata};
+use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,7 +9,8 @@ use std::time::Duration;
 use perfdata::is_memory_without_file;
 use rustix::buffer::spare_capacity;
 
-use crate::sys::{has_other_device, open_regular};
+use crate::sys::{is_file_of, open_regular};
+
 /// The process ids there are.
 pub(crate) fn all_processes() -> Vec<u32> {
     numbered(Path::new("/proc"))
@@ -259,21 +260,17 @@ pub(crate) fn mappings(pid: u32) -> Vec<Mapping> {
 }
 
 /// The file of a mapping: the one that is mapped, where the recorder may ask for it, or else what has its name now, as the process sees it, if
-/// its inode is that of the mapping.
+/// it is that.
 pub(crate) fn open_mapped(pid: i32, map: &Mapping) -> Option<File> {
     let named = || {
         let path = proc_path(pid as u32).join("root").join(Path::new(OsStr::from_bytes(map.path.strip_prefix(b"/")?)));
-        open_regular(&path, |file, stat| stat.st_ino == map.inode || has_other_device(file)).ok()
+        open_regular(&path, |file, stat| is_file_of(file, stat, map.device, map.inode)).ok()
     };
     open_regular(&place_of(pid, map), |_, _| true).ok().or_else(named)
 }
 
-/// What the file system says of the file of a mapping, where the recorder may ask.
-pub(crate) fn metadata_of_mapped(pid: i32, map: &Mapping) -> Option<Metadata> {
-    fs::metadata(place_of(pid, map)).ok()
-}
-
-fn place_of(pid: i32, map: &Mapping) -> PathBuf {
+/// Where the file of a mapping is, for those who may ask.
+pub(crate) fn place_of(pid: i32, map: &Mapping) -> PathBuf {
     proc_path(pid as u32).join(format!("map_files/{:x}-{:x}", map.start, map.end))
 }
 

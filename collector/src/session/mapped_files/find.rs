@@ -6,10 +6,8 @@ use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{major, minor};
-
 use crate::sys::process::{Mapping, mappings, proc_path};
-use crate::sys::{has_other_device, inode_generation, open_regular};
+use crate::sys::{inode_generation, is_file_of, open_regular};
 
 /// Which file is mapped, as the kernel's record tells.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -58,11 +56,7 @@ impl Key {
 
     /// The file at a path, if it is this one.
     fn open_if_it_is(&self, path: &Path) -> Option<File> {
-        let file = open_regular(path, |file, stat| {
-            let device = (major(stat.st_dev), minor(stat.st_dev));
-            stat.st_ino == self.inode && (device == self.device || has_other_device(file))
-        });
-        let file = file.ok()?;
+        let file = open_regular(path, |file, stat| is_file_of(file, stat, self.device, self.inode)).ok()?;
         self.is_of_generation(&file).then_some(file)
     }
 

@@ -6,7 +6,7 @@
 //! constant, or is made while the program runs, is not found.
 
 use std::cell::Cell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
@@ -17,7 +17,7 @@ use object::read::elf::{FileHeader, ProgramHeader, Rela, SectionHeader, SectionT
 use object::{Endianness, ReadCache, SymbolIndex, elf};
 use perfdata::is_memory_without_file;
 
-use crate::sys::process::{Mapping, metadata_of_mapped, open_mapped};
+use crate::sys::process::{Mapping, open_mapped, place_of};
 use crate::tracer::agent::searched_files::SearchedFiles;
 
 /// Whether code that a process has mapped makes filters; `None` where code cannot be read.
@@ -45,9 +45,9 @@ fn is_code_of_file(map: &Mapping) -> bool {
 /// The same of the file of one mapping.
 fn has_maker(process: i32, map: &Mapping, searched: &SearchedFiles) -> Option<bool> {
     // Looking is cheaper than opening.
-    metadata_of_mapped(process, map).and_then(|metadata| searched.found(&metadata)).or_else(|| {
+    searched.found(&place_of(process, map)).or_else(|| {
         let file = open_mapped(process, map)?;
-        searched.find(&file).or_else(|| searched.search(&file, file_makes_filters))
+        searched.search(&file, file_makes_filters)
     })
 }
 
@@ -164,6 +164,15 @@ struct Code<'a> {
     slots: HashMap<u64, Function>,
     /// It calls functions of other files, so it has none of its own that make any system call.
     is_linked: bool,
+    /// It says which functions of other files it calls, if it calls any.
+    tells_calls: bool,
+}
+
+/// What a file calls of others.
+#[derive(Default)]
+struct Imports {
+    slots: HashMap<u64, Function>,
+    is_linked: bool,
 }
 
 impl<'a> Code<'a> {
@@ -190,18 +199,21 @@ impl<'a> Code<'a> {
         let segments = segments.collect();
         let sections = header.sections(endian, &cache).ok();
         let is_dynamic = headers.iter().any(|header| header.p_type(endian) == elf::PT_DYNAMIC);
-        let is_of_symbols = |section: &elf::SectionHeader64<Endianness>| section.sh_type(endian) == elf::SHT_DYNSYM;
-        let has_symbols = sections.as_ref().is_some_and(|sections| sections.iter().any(is_of_symbols));
-        // The linker needs no sections. Without them it is not known here what the code calls.
-        if is_dynamic && !has_symbols {
-            file.failed.set(true);
-        }
-        let imports = sections.and_then(|sections| imports(&sections, endian, &cache));
-        let (slots, is_linked) = imports.map_or((HashMap::new(), false), |slots| (slots, true));
-        Some(Self { file, segments, slots, is_linked })
+        // The linker needs no sections. Where they do not tell what the code calls, nobody does here.
+        let imports = match is_dynamic {
+            true => sections.and_then(|sections| imports(&sections, endian, &cache)),
+            false => Some(Imports::default()),
+        };
+        let tells_calls = imports.is_some();
+        let Imports { slots, is_linked } = imports.unwrap_or_default();
+        Some(Self { file, segments, slots, is_linked, tells_calls })
     }
 
+    /// Whether it does, or may: it does not tell what it calls.
     fn makes_filters(&self) -> bool {
+        if !self.tells_calls {
+            return true;
+        }
         let can_be_completed = |constant: &Constant| !self.is_linked || self.may_call(constant.with);
         let sought: Vec<Constant> = CONSTANTS.into_iter().filter(can_be_completed).collect();
         let mut bytes = vec![0; NEAR + PIECE + 2 * NEAR];
@@ -311,12 +323,13 @@ impl Piece<'_> {
     }
 }
 
-/// Where a file that takes functions from others keeps the addresses of `prctl` and `syscall`; `None` if it takes none.
+/// Where a file that takes functions from others keeps the addresses of `prctl` and `syscall`; `None` if it does not tell.
 fn imports<'a>(
     sections: &SectionTable<'a, elf::FileHeader64<Endianness>, &'a ReadCache<&'a Source<'a>>>,
     endian: Endianness,
     file: &'a ReadCache<&'a Source<'a>>,
-) -> Option<HashMap<u64, Function>> {
+) -> Option<Imports> {
+    sections.iter().any(|section| section.sh_type(endian) == elf::SHT_DYNSYM).then_some(())?;
     let symbols = sections.symbols(endian, file, elf::SHT_DYNSYM).ok()?;
     // There may be very many names, and one may be the end of another.
     let names = sections.section(symbols.string_section()).ok()?.data(endian, file).ok()?;
@@ -331,15 +344,21 @@ fn imports<'a>(
         let function = named.get(&(symbol.st_name(endian) as usize));
         functions.extend(function.map(|function| (SymbolIndex(index), *function)));
     }
-    if functions.is_empty() {
-        return is_linked.then(HashMap::new);
+    let mut slots = HashMap::new();
+    let mut without_slot: HashSet<SymbolIndex> = functions.keys().copied().collect();
+    if !functions.is_empty() {
+        let tables = sections.iter().filter_map(|section| section.rela(endian, file).ok().flatten());
+        let tables = tables.filter(|(_, symbols_of)| *symbols_of == symbols.section());
+        for relocation in tables.flat_map(|(table, _)| table) {
+            let Some(symbol) = relocation.symbol(endian, false) else { continue };
+            if let Some(function) = functions.get(&symbol) {
+                slots.insert(relocation.r_offset(endian), *function);
+                without_slot.remove(&symbol);
+            }
+        }
     }
-    let tables = sections.iter().filter_map(|section| section.rela(endian, file).ok().flatten());
-    let relocations = tables.filter(|(_, symbols_of)| *symbols_of == symbols.section()).flat_map(|(table, _)| table);
-    let of_function = |relocation: &elf::Rela64<Endianness>| {
-        Some((relocation.r_offset(endian), *functions.get(&relocation.symbol(endian, false)?)?))
-    };
-    Some(relocations.filter_map(of_function).collect())
+    // What is called has an address somewhere, which the linker fills in.
+    without_slot.is_empty().then_some(Imports { slots, is_linked })
 }
 
 #[cfg(test)]
@@ -466,17 +485,30 @@ int main(int count, char **arguments) {
         assert_eq!(file_makes_filters(&file), Some(false));
     }
 
-    /// The linker needs no sections: what the code calls may be in what was cut off.
+    /// The linker needs no sections: what the code calls may be in what was cut off, or be called what it is not.
     #[test]
-    fn of_a_program_without_sections_it_is_not_known() {
+    fn a_program_that_does_not_tell_what_it_calls_may_make_filters() {
         let bytes = std::fs::read("/proc/self/exe").unwrap();
+        let word = |at: usize| u64::from_le_bytes(*bytes[at..].first_chunk().unwrap()) as usize;
         let mut without = bytes.clone();
         without[40..48].fill(0); // e_shoff
         without[58..64].fill(0); // e_shentsize, e_shnum, e_shstrndx
-        for bytes in [&without, &bytes[..bytes.len().min(1 << 20)]] {
+        // Tables of relocations (SHT_RELA: 4) that say they are something else.
+        let mut hidden = bytes.clone();
+        let (sections, number) = (word(40), word(58) >> 16 & 0xffff);
+        for section in (0..number).map(|index| sections + 64 * index) {
+            if hidden[section + 4..section + 8] == [4, 0, 0, 0] {
+                hidden[section + 4] = 1;
+            }
+        }
+        let found = |bytes: &[u8]| {
             let mut file = tempfile::tempfile().unwrap();
             std::io::Write::write_all(&mut file, bytes).unwrap();
-            assert_eq!(file_makes_filters(&file), None);
+            file_makes_filters(&file)
+        };
+        // The test program calls syscall(3), for getrandom(2) for example.
+        for bytes in [&without, &hidden, &bytes[..bytes.len().min(1 << 20)]] {
+            assert_eq!(found(bytes), Some(true));
         }
     }
 }

@@ -141,7 +141,9 @@ pub(crate) fn harm(process: i32, guards: &Guards, maps: &[Mapping], searched: &S
     // A filter that comes later might end the process for the agent's own system calls.
     match makes_filters(process, maps, searched) {
         Some(false) => None,
-        Some(true) => Some("it has code that makes filters of system calls (seccomp)"),
+        Some(true) => {
+            Some("it has code that makes filters of system calls (seccomp), or that does not tell what it calls")
+        }
         None => Some("not all of its code can be read, and it may make filters of system calls (seccomp)"),
     }
 }

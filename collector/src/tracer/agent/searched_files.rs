@@ -9,14 +9,14 @@ use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use formats::file_identity::FileIdentity;
 use rustix::fs::{FsWord, fstatfs};
 use serde::{Deserialize, Serialize};
 
-use crate::sys::mount_of;
+use crate::sys::{mount_at, mount_of};
 
 /// What was found in the code of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,13 +29,16 @@ pub struct SearchedFile {
     pub makes_filters: bool,
 }
 
+/// A file, and the mount through which it is seen: `None` before Linux 6.8.
+type Seen = (FileIdentity, Option<u64>);
+
 /// Files that were searched for code that makes filters of system calls.
 #[derive(Debug, Default)]
 pub struct SearchedFiles {
     /// By earlier recordings.
-    before: HashMap<FileIdentity, SearchedFile>,
+    before: HashMap<Seen, SearchedFile>,
     /// By this one, or of use to it.
-    now: Mutex<HashMap<FileIdentity, Found>>,
+    now: Mutex<HashMap<Seen, Found>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -46,51 +49,57 @@ struct Found {
 }
 
 impl SearchedFiles {
-    /// With what [`Self::worth_keeping`] returned before, since this machine was started and by the same build: numbers of devices are given
+    /// With what [`Self::worth_keeping`] returned before, since this machine was started and by the same build: numbers of mounts are given
     /// anew at each start, and another build may search for something else.
     pub fn with(kept: impl IntoIterator<Item = SearchedFile>) -> Self {
-        Self { before: kept.into_iter().map(|kept| (kept.file, kept)).collect(), now: Mutex::default() }
+        let before = kept.into_iter().map(|kept| ((kept.file, Some(kept.mount)), kept)).collect();
+        Self { before, now: Mutex::default() }
     }
 
     /// What later recordings may take for known: what was found, or was of use, if anything is new.
     pub fn worth_keeping(&self) -> Option<Vec<SearchedFile>> {
         let kept: Vec<_> = self.now().values().filter_map(|found| found.lasting).collect();
-        kept.iter().any(|kept| self.before.get(&kept.file) != Some(kept)).then_some(kept)
+        let is_new = |kept: &SearchedFile| self.before.get(&(kept.file, Some(kept.mount))) != Some(kept);
+        kept.iter().any(is_new).then_some(kept)
     }
 
-    /// What this recording knows of a file, if anything.
-    pub(super) fn found(&self, metadata: &Metadata) -> Option<bool> {
-        self.now().get(&FileIdentity::of(metadata)).map(|found| found.makes_filters)
+    /// What is known of the file at a path, if anything is. It is not opened.
+    pub(super) fn found(&self, path: &Path) -> Option<bool> {
+        self.find((FileIdentity::of(&path.metadata().ok()?), mount_at(path)))
     }
 
-    /// What is known of a file, if anything is.
-    pub(super) fn find(&self, opened: &File) -> Option<bool> {
-        let metadata = opened.metadata().ok()?;
-        self.found(&metadata).or_else(|| {
-            let file = FileIdentity::of(&metadata);
-            let &kept = self.before.get(&file).filter(|kept| mount_of(opened) == Some(kept.mount))?;
-            self.now().insert(file, Found { makes_filters: kept.makes_filters, lasting: Some(kept) });
-            Some(kept.makes_filters)
-        })
+    fn find(&self, seen: Seen) -> Option<bool> {
+        if let Some(found) = self.now().get(&seen) {
+            return Some(found.makes_filters);
+        }
+        let &kept = self.before.get(&seen)?;
+        self.now().insert(seen, Found { makes_filters: kept.makes_filters, lasting: Some(kept) });
+        Some(kept.makes_filters)
     }
 
-    /// Searches a file; `None` where it cannot be read.
+    /// Searches a file that is not known; `None` where it cannot be read.
     pub(super) fn search(&self, file: &File, search: impl FnOnce(&File) -> Option<bool>) -> Option<bool> {
         self.search_at(SystemTime::now(), file, search)
     }
 
     fn search_at(&self, now: SystemTime, opened: &File, search: impl FnOnce(&File) -> Option<bool>) -> Option<bool> {
         let metadata = opened.metadata().ok()?;
-        let file = FileIdentity::of(&metadata);
-        let lasts = is_told_apart(&metadata, now) && is_honest(opened).unwrap_or(false);
-        let mount = lasts.then(|| mount_of(opened)).flatten();
+        let (file, mount) = (FileIdentity::of(&metadata), mount_of(opened));
+        if let Some(makes_filters) = self.find((file, mount)) {
+            return Some(makes_filters);
+        }
+        let is_honest = is_honest(opened).unwrap_or(false);
         let makes_filters = search(opened)?;
-        let lasting = mount.map(|mount| SearchedFile { file, mount, makes_filters });
-        self.now().insert(file, Found { makes_filters, lasting });
+        // Where mounts have no numbers, files of two images may look the same.
+        if mount.is_some() || is_honest {
+            let lasts = is_honest && is_told_apart(&metadata, now);
+            let lasting = mount.filter(|_| lasts).map(|mount| SearchedFile { file, mount, makes_filters });
+            self.now().insert((file, mount), Found { makes_filters, lasting });
+        }
         Some(makes_filters)
     }
 
-    fn now(&self) -> MutexGuard<'_, HashMap<FileIdentity, Found>> {
+    fn now(&self) -> MutexGuard<'_, HashMap<Seen, Found>> {
         self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -107,6 +116,11 @@ fn is_told_apart(metadata: &Metadata, now: SystemTime) -> bool {
 
 /// After so long, a page that was changed is on the disk; `None` where that may take for ever (`Documentation/admin-guide/sysctl/vm.rst`).
 fn settled() -> Option<Duration> {
+    static SETTLED: OnceLock<Option<Duration>> = OnceLock::new();
+    *SETTLED.get_or_init(read_settled)
+}
+
+fn read_settled() -> Option<Duration> {
     let setting = |name: &str| {
         let text = std::fs::read_to_string(Path::new("/proc/sys/vm").join(name)).ok()?;
         Some(Duration::from_millis(10 * text.trim().parse::<u64>().ok()?))
@@ -158,7 +172,7 @@ mod tests {
         let searched = SearchedFiles::default();
         let found = searched.search_at(now, &open(path), |_| Some(makes_filters));
         assert_eq!(found, Some(makes_filters));
-        assert_eq!(searched.find(&open(path)), Some(makes_filters), "it is known in this recording at least");
+        assert_eq!(searched.found(path), Some(makes_filters), "it is known in this recording at least");
         searched
     }
 
@@ -169,13 +183,13 @@ mod tests {
         for makes_filters in [false, true] {
             let first = searched_at(later(), &program, makes_filters);
             let second = next(&first);
-            assert_eq!(second.find(&open(&program)), is_kept.then_some(makes_filters));
+            assert_eq!(second.found(&program), is_kept.then_some(makes_filters));
             assert_eq!(second.worth_keeping(), None, "nothing is new");
             let other = folder.path().join("other");
             fs::write(&other, "other").unwrap();
             second.search_at(later(), &open(&other), |_| Some(false)).unwrap();
             let third = next(&second);
-            let known = [&program, &other].map(|path| third.find(&open(path)));
+            let known = [&program, &other].map(|path| third.found(path));
             assert_eq!(known, [makes_filters, false].map(|found| is_kept.then_some(found)));
         }
     }
@@ -192,14 +206,14 @@ mod tests {
         fs::write(&other, "two").unwrap();
         set_time(&other);
         fs::rename(&other, &program).unwrap();
-        assert_eq!(next(&searched).find(&open(&program)), None);
-        assert_eq!(searched.find(&open(&program)), None, "in the same recording, too");
+        assert_eq!(next(&searched).found(&program), None);
+        assert_eq!(searched.found(&program), None, "in the same recording, too");
         let searched = searched_at(later(), &program, false);
         std::thread::sleep(Duration::from_millis(20));
         fs::write(&program, "six").unwrap();
         set_time(&program);
-        assert_eq!(next(&searched).find(&open(&program)), None, "the inode is the same");
-        assert_eq!(searched.find(&open(&program)), None);
+        assert_eq!(next(&searched).found(&program), None, "the inode is the same");
+        assert_eq!(searched.found(&program), None);
     }
 
     #[test]
@@ -239,7 +253,7 @@ mod tests {
         assert_eq!(kept.len(), usize::from(is_kept));
         kept.iter_mut().for_each(|kept| kept.mount += 1);
         let searched = SearchedFiles::with(kept.clone());
-        assert_eq!(searched.find(&open(&program)), None, "all but its mount is the same");
+        assert_eq!(searched.found(&program), None, "all but its mount is the same");
         searched.search_at(later(), &open(&program), |_| Some(true)).unwrap();
         let anew = searched.worth_keeping().unwrap_or_default();
         assert!(anew.len() == kept.len() && anew.iter().all(|anew| anew.makes_filters), "{anew:?}");
@@ -260,6 +274,6 @@ mod tests {
         fs::write(&path, "one").unwrap();
         let searched = SearchedFiles::default();
         assert_eq!(searched.search_at(later(), &open(&path), |_| None), None);
-        assert_eq!((searched.find(&open(&path)), searched.worth_keeping()), (None, None));
+        assert_eq!((searched.found(&path), searched.worth_keeping()), (None, None));
     }
 }

@@ -54,10 +54,10 @@ impl LinuxKernel {
         }
     }
 
-    /// A thread, which was known by another id perhaps, blocks again what it blocked, if it stands still.
-    fn block_again(&mut self, thread: i32, former: i32) {
-        if self.masks.get(&former).is_some_and(|mask| sys::set_signal_mask(thread, *mask).is_ok()) {
-            self.masks.remove(&former);
+    /// A thread blocks again what it blocked, if it stands still.
+    fn block_again(&mut self, thread: i32) {
+        if self.masks.get(&thread).is_some_and(|mask| sys::set_signal_mask(thread, *mask).is_ok()) {
+            self.masks.remove(&thread);
         }
     }
 
@@ -94,15 +94,18 @@ impl Kernel for LinuxKernel {
     fn next_report(&mut self) -> Option<(i32, Report)> {
         let is_own = |signal, info: SignalInfo| self.takes_all || SIGNALS.contains(&signal) && info.is_of_descriptor();
         let (thread, report) = sys::next_report(is_own)?;
-        // A thread that calls exec takes the id of the first one, and keeps its own mask.
-        let former = match report {
-            Report::Event(libc::PTRACE_EVENT_EXEC, _) => sys::event_message(thread).map_or(thread, |id| id as i32),
-            _ => thread,
-        };
-        if former != thread || matches!(report, Report::Ended(_)) {
-            self.masks.remove(&thread);
+        match report {
+            Report::Ended(_) => drop(self.masks.remove(&thread)),
+            // A thread that calls exec takes the id of the first one, and keeps its own mask.
+            Report::Event(libc::PTRACE_EVENT_EXEC, _) => {
+                let former = sys::event_message(thread).map_or(thread, |id| id as i32);
+                let mask = self.masks.remove(&former);
+                self.masks.remove(&thread);
+                self.masks.extend(mask.map(|mask| (thread, mask)));
+            }
+            _ => {}
         }
-        self.block_again(thread, former);
+        self.block_again(thread);
         Some((thread, report))
     }
 
@@ -132,7 +135,7 @@ impl Kernel for LinuxKernel {
     }
 
     fn detach(&mut self, thread: i32, signal: i32) -> Result<(), Errno> {
-        self.block_again(thread, thread);
+        self.block_again(thread);
         sys::detach(thread, signal)
     }
 
@@ -166,7 +169,7 @@ impl Kernel for LinuxKernel {
     }
 
     fn threads_let_through(&mut self) -> Vec<i32> {
-        self.masks.retain(|thread, _| process::exists(*thread as u32));
+        self.masks.retain(|thread, _| process::is_alive(*thread as u32));
         self.masks.keys().copied().collect()
     }
 
