@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use agent::{Clock, Part};
 
-use crate::sys::process::{exists, user_time};
+use crate::sys::process::{Mapping, exists, guards, user_time};
 use crate::sys::{EventFd, children_time, cpu_time, tick};
 use crate::tracer::agent::collecting::NewBurst;
-use crate::tracer::agent::injection::filters_system_calls;
+use crate::tracer::agent::injection::{filters_system_calls, harm};
 use crate::tracer::agent::quiet::{LONGEST_QUIET, LOOKS, longest_quiet};
 use crate::tracer::budget::Budget;
 use crate::tracer::kernel::Kernel;
@@ -128,7 +128,13 @@ impl TimerEngine {
             let was_known = self.bursts.held().processes.contains_key(&process);
             // It has mapped the image, whether it may take bursts or not.
             self.spent(BEGINNING);
-            match self.bursts.admit(process, place, &self.settings.searched, &self.shared) {
+            let (preload, searched) = (&self.preload, &self.settings.searched);
+            let harm = |maps: &[Mapping]| {
+                // The recorder's own has no sections, and is known.
+                let others: Vec<Mapping> = maps.iter().filter(|map| !preload.is_of(map)).cloned().collect();
+                harm(process, &guards(process as u32), &others, searched)
+            };
+            match self.bursts.admit(process, place, harm, &self.shared) {
                 Ok(()) => {
                     self.agents.injected += 1;
                     if !was_known {

@@ -8,9 +8,8 @@ use perfdata::{Comm, EventDescription, SampleId, Task, Writer};
 
 use crate::session::synthesize::mmap;
 use crate::sys::is_same_file;
-use crate::sys::process::{Mapping, group_and_parent, guards, is_alive, mappings, thread_name};
-use crate::tracer::agent::injection::{harm, is_in_own_namespace};
-use crate::tracer::agent::searched_files::SearchedFiles;
+use crate::sys::process::{Mapping, group_and_parent, is_alive, mappings, thread_name};
+use crate::tracer::agent::injection::is_in_own_namespace;
 
 /// A process that may take bursts.
 #[derive(Debug)]
@@ -47,7 +46,7 @@ impl Process {
         process: i32,
         place: usize,
         image: &Image,
-        searched: &SearchedFiles,
+        harm: impl FnOnce(&[Mapping]) -> Option<&'static str>,
         is_known: bool,
         now: u64,
         records: &mut Records,
@@ -66,7 +65,7 @@ impl Process {
         if !has_agent {
             return Err(NoPart::Because("it executes another program by now"));
         }
-        if let Some(why) = harm(process, &guards(pid), &maps, searched) {
+        if let Some(why) = harm(&maps) {
             return Err(NoPart::Because(why));
         }
         let (Some((_, parent)), Some(name)) = (group_and_parent(pid), thread_name(pid, pid)) else {

@@ -9,8 +9,8 @@ use perfdata::EventDescription;
 use rustix::thread::futex;
 use rustix::time::Timespec;
 
+use crate::sys::process::Mapping;
 use crate::tracer::agent::collecting::{NewBurst, Source};
-use crate::tracer::agent::searched_files::SearchedFiles;
 use crate::tracer::burst::{Burst, BurstEvent, ThreadId};
 use crate::tracer::shared::{Shared, monotonic_time};
 use crate::tracer::statistics::TracerStatistics;
@@ -86,12 +86,12 @@ impl TimedBursts {
         let _ = futex::wake(timers.bell(), futex::Flags::empty(), i32::MAX as u32);
     }
 
-    /// Looks at a process that has begun, and lets it take bursts if it may.
+    /// Looks at a process that has begun, and lets it take bursts if it may. `harm`: what harm they would do in one with these mappings.
     pub(crate) fn admit(
         &self,
         process: i32,
         place: usize,
-        searched: &SearchedFiles,
+        harm: impl FnOnce(&[Mapping]) -> Option<&'static str>,
         shared: &Shared,
     ) -> Result<(), NoPart> {
         // What the process took before it executed another program is of before.
@@ -104,7 +104,7 @@ impl TimedBursts {
             self.image.slots.timers().free(known.place);
         }
         let (is_known, now) = (known.is_some(), monotonic_time());
-        let looked = Process::look(process, place, &self.image, searched, is_known, now, records);
+        let looked = Process::look(process, place, &self.image, harm, is_known, now, records);
         hand_over(records, shared);
         let part = if looked.is_ok() { Part::Allowed } else { Part::Barred };
         let result = looked.map(|looked| drop(processes.insert(process, looked)));
