@@ -2,6 +2,7 @@
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
@@ -28,6 +29,16 @@ impl FileIdentity {
             modified: (metadata.mtime(), metadata.mtime_nsec()),
             changed: (metadata.ctime(), metadata.ctime_nsec()),
         }
+    }
+
+    /// What the file system says of what is at a path; `None` if it says nothing.
+    pub fn at(path: &Path) -> Option<Self> {
+        Some(Self::of(&path.metadata().ok()?))
+    }
+
+    /// Whether it is the same file, in whatever state.
+    pub fn is_same_file(&self, other: &Self) -> bool {
+        (self.device, self.inode) == (other.device, other.inode)
     }
 
     /// Length of the file, in bytes.

@@ -1,6 +1,6 @@
 //! What an analysis depends on, but for the binaries; and the state of a file.
 
-use std::fs;
+use std::path::Path;
 
 use analyzer::counting::Detail;
 use analyzer::{FileIdentity, Options};
@@ -50,7 +50,7 @@ impl Key {
 
 /// No two builds share anything: formats, rules, searches and tables are of one build.
 fn build() -> Option<((u32, &'static str), FileIdentity)> {
-    let executable = FileIdentity::of(&fs::metadata("/proc/self/exe").ok()?);
+    let executable = FileIdentity::at(Path::new("/proc/self/exe"))?;
     Some(((VERSION, env!("CARGO_PKG_VERSION")), executable))
 }
 

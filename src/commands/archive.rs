@@ -63,8 +63,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         is_otlp(file).then(|| recording_of(file, &search)).transpose().with_context(|| file.display().to_string())?;
     let packed_recording = made.as_ref().map_or(file, |made| made.path());
     let recording = open_recording(packed_recording, &READER, &search)?;
-    let identity = |file: &Path| file.metadata().ok().map(|metadata| FileIdentity::of(&metadata));
-    if identity(&args.output) == identity(file) {
+    if FileIdentity::at(&args.output) == FileIdentity::at(file) {
         bail!("{} is the recording itself: name another file to write", args.output.display());
     }
     let progress = Progress::new();
@@ -81,9 +80,9 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let search = search.among(analysis.modules.iter().map(|(_, module)| module));
     let mut plan = plan(packed_recording, modules(&analysis, args.all, &search).into_iter(), &search)?;
     plan.contents.recording.name = title_of(file);
-    let output = identity(&args.output);
+    let output = FileIdentity::at(&args.output);
     if let Some((_, packed, _)) =
-        plan.files.iter().find(|(_, packed, _)| output.is_some() && identity(packed) == output)
+        plan.files.iter().find(|(_, packed, _)| output.is_some() && FileIdentity::at(packed) == output)
     {
         bail!("{} is {}, which is packed: name another file to write", args.output.display(), packed.display());
     }

@@ -3,8 +3,9 @@
 use std::fs::File;
 use std::sync::{Mutex, PoisonError};
 
+use formats::file_identity::FileIdentity;
+
 use crate::session::mapped_files::find::Key;
-use crate::session::mapped_files::state::State;
 
 /// A file that is not at its path for the recorder.
 #[derive(Debug, Default)]
@@ -30,9 +31,9 @@ impl Elsewhere {
     }
 
     /// Of the file that is open.
-    pub(super) fn state(&self) -> Option<State> {
+    pub(super) fn state(&self) -> Option<FileIdentity> {
         let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        Some(State::of(&file.as_ref()?.metadata().ok()?))
+        Some(FileIdentity::of(&file.as_ref()?.metadata().ok()?))
     }
 
     /// Holds this file open if none is. Returns whether it does.

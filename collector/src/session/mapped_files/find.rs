@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use crate::sys::process::{Mapping, mappings, proc_path};
+use crate::sys::process::{Mapping, mappings, place_of, proc_path};
 use crate::sys::{inode_generation, is_file_of, open_regular};
 
 /// Which file is mapped, as the kernel's record tells.
@@ -39,8 +39,7 @@ impl Key {
         let is_it = |path: &[u8]| path == self.path || path.strip_suffix(DELETED).unwrap_or(path) == self.name();
         let is_its = |map: &Mapping| map.inode == self.inode && (map.device == self.device || is_it(&map.path));
         let map = mappings(pid).into_iter().find(is_its)?;
-        let place = process.join(format!("map_files/{:x}-{:x}", map.start, map.end));
-        let mapped = open_regular(&place, |_, _| true).ok();
+        let mapped = open_regular(&place_of(pid as i32, &map), |_, _| true).ok();
         // Meanwhile another file may have been mapped there. (The inode of `stat` would not do: that of overlayfs may be another one.)
         let is_still = |now: &Mapping| (now.start, now.end) == (map.start, map.end) && is_its(now);
         let mapped = mapped.filter(|_| mappings(pid).iter().any(is_still));

@@ -15,7 +15,6 @@ mod find;
 mod folder;
 mod keeper;
 pub(super) mod mapping_record;
-mod state;
 #[cfg(test)]
 mod tests;
 mod wanted;
@@ -27,6 +26,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use formats::file_identity::FileIdentity;
 use formats::metadata::MappedFilesMetadata;
 use perf_event_open_sys::bindings as sys;
 
@@ -38,7 +38,6 @@ use crate::session::mapped_files::find::Key;
 use crate::session::mapped_files::folder::Folder;
 use crate::session::mapped_files::keeper::Keeper;
 use crate::session::mapped_files::mapping_record::{MISC_BUILD_ID, MOST_ID, id_in, key_of, put_id};
-use crate::session::mapped_files::state::State;
 use crate::session::mapped_files::wanted::WantedRanges;
 use crate::session::record_layout::{
     HEADER, MISC_EXEC, RecordBytes, RecordLayout, SAMPLE, halves, path_of_mapping, word,
@@ -70,9 +69,9 @@ pub(crate) struct MappedFiles {
 #[derive(Debug)]
 enum Mapped {
     /// It is at its path.
-    Here { id: Vec<u8>, state: State, by: u32 },
+    Here { id: Vec<u8>, state: FileIdentity, by: u32 },
     /// Only processes have it.
-    Elsewhere { id: Vec<u8>, state: State },
+    Elsewhere { id: Vec<u8>, state: FileIdentity },
     /// Nobody could say what it is.
     Unidentified,
     /// A process serves it, whom it could take for ever to ask: that waits until the end.
@@ -159,11 +158,13 @@ impl MappedFiles {
     /// Whether a file that has an id was written to since.
     fn was_written(&self, pid: u32, key: &Key) -> bool {
         match self.files.get(key) {
-            Some(Mapped::Here { state, .. }) => state.was_written(State::at(Path::new(OsStr::from_bytes(&key.path)))),
+            Some(Mapped::Here { state, .. }) => {
+                was_written(state, FileIdentity::at(Path::new(OsStr::from_bytes(&key.path))))
+            }
             Some(Mapped::Elsewhere { id, state }) => {
                 let known = self.elsewhere.get(&(key.path.clone(), id.clone()));
                 let now = known.and_then(|file| file.state());
-                state.was_written(now.or_else(|| State::at(&key.path_of(pid))))
+                was_written(state, now.or_else(|| FileIdentity::at(&key.path_of(pid))))
             }
             _ => false,
         }
@@ -182,7 +183,7 @@ impl MappedFiles {
         };
         let Ok(metadata) = file.metadata() else { return Mapped::Unidentified };
         let Some(id) = recorded_id(&file) else { return Mapped::NoFile };
-        let state = State::of(&metadata);
+        let state = FileIdentity::of(&metadata);
         if is_here {
             return Mapped::Here { id, state, by: pid };
         }
@@ -316,8 +317,9 @@ impl MappedFiles {
     /// Keeps files that were at their paths and are not any more, as far as a process lives that has them.
     fn keep_replaced(&mut self) {
         let replaced = |(key, mapped): (&Key, &Mapped)| match mapped {
-            Mapped::Here { id, state, by } => (State::at(Path::new(OsStr::from_bytes(&key.path))) != Some(*state))
-                .then(|| (key.clone(), id.clone(), *state, *by)),
+            Mapped::Here { id, state, by } => (FileIdentity::at(Path::new(OsStr::from_bytes(&key.path)))
+                != Some(*state))
+            .then(|| (key.clone(), id.clone(), *state, *by)),
             _ => None,
         };
         let all: Vec<_> = self.files.iter().filter_map(replaced).collect();
@@ -369,6 +371,11 @@ impl MappedFiles {
         });
         (metadata, failure)
     }
+}
+
+/// Whether the same file was, as far as is known, written to: not where another one has its place, or none.
+fn was_written(state: &FileIdentity, now: Option<FileIdentity>) -> bool {
+    now.is_some_and(|now| now.is_same_file(state) && now != *state)
 }
 
 /// The id of an ELF file, as a record of a mapping has it: `mold --build-id=sha256` makes 32 bytes.

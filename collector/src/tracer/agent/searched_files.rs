@@ -1,12 +1,11 @@
 //! Files whose code was searched, and what was found: in this recording, or in earlier ones of which somebody has kept it.
 //!
-//! A file that is taken for another one could end a program: its agent's system calls would be filtered. Within a recording, a file is known by
-//! what the file system says of it ([`FileIdentity`]). For longer than that, only what cannot come to look like another file is kept (see
-//! [`is_told_apart`] and [`is_honest`]), and it must be seen through the same mount.
+//! A file that is taken for another one could end a program: its agent's system calls would be filtered. A file is known by what the file system
+//! says of it ([`FileIdentity`]) and by the mount through which it is seen. For longer than a recording, only what cannot come to look like
+//! another file is kept (see [`is_told_apart`] and [`is_honest`]).
 
 use std::collections::HashMap;
 use std::fs::{File, Metadata};
-use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -36,7 +35,7 @@ type Seen = (FileIdentity, Option<u64>);
 #[derive(Debug, Default)]
 pub struct SearchedFiles {
     /// By earlier recordings.
-    before: HashMap<Seen, SearchedFile>,
+    before: HashMap<Seen, bool>,
     /// By this one, or of use to it.
     now: Mutex<HashMap<Seen, Found>>,
 }
@@ -44,37 +43,41 @@ pub struct SearchedFiles {
 #[derive(Clone, Copy, Debug)]
 struct Found {
     makes_filters: bool,
-    /// If it may be known for longer than this recording.
-    lasting: Option<SearchedFile>,
+    /// It may be known for longer than this recording.
+    lasts: bool,
 }
 
 impl SearchedFiles {
     /// With what [`Self::worth_keeping`] returned before, since this machine was started and by the same build: numbers of mounts are given
     /// anew at each start, and another build may search for something else.
     pub fn with(kept: impl IntoIterator<Item = SearchedFile>) -> Self {
-        let before = kept.into_iter().map(|kept| ((kept.file, Some(kept.mount)), kept)).collect();
+        let before = kept.into_iter().map(|kept| ((kept.file, Some(kept.mount)), kept.makes_filters)).collect();
         Self { before, now: Mutex::default() }
     }
 
     /// What later recordings may take for known: what was found, or was of use, if anything is new.
     pub fn worth_keeping(&self) -> Option<Vec<SearchedFile>> {
-        let kept: Vec<_> = self.now().values().filter_map(|found| found.lasting).collect();
-        let is_new = |kept: &SearchedFile| self.before.get(&(kept.file, Some(kept.mount))) != Some(kept);
-        kept.iter().any(is_new).then_some(kept)
+        let now = self.now();
+        let is_new =
+            |(seen, found): (&Seen, &Found)| found.lasts && self.before.get(seen) != Some(&found.makes_filters);
+        let kept = |(&(file, mount), found): (&Seen, &Found)| {
+            mount.filter(|_| found.lasts).map(|mount| SearchedFile { file, mount, makes_filters: found.makes_filters })
+        };
+        now.iter().any(is_new).then(|| now.iter().filter_map(kept).collect())
     }
 
     /// What is known of the file at a path, if anything is. It is not opened.
     pub(super) fn found(&self, path: &Path) -> Option<bool> {
-        self.find((FileIdentity::of(&path.metadata().ok()?), mount_at(path)))
+        self.find((FileIdentity::at(path)?, mount_at(path)))
     }
 
     fn find(&self, seen: Seen) -> Option<bool> {
         if let Some(found) = self.now().get(&seen) {
             return Some(found.makes_filters);
         }
-        let &kept = self.before.get(&seen)?;
-        self.now().insert(seen, Found { makes_filters: kept.makes_filters, lasting: Some(kept) });
-        Some(kept.makes_filters)
+        let &makes_filters = self.before.get(&seen)?;
+        self.now().insert(seen, Found { makes_filters, lasts: true });
+        Some(makes_filters)
     }
 
     /// Searches a file that is not known; `None` where it cannot be read.
@@ -84,17 +87,16 @@ impl SearchedFiles {
 
     fn search_at(&self, now: SystemTime, opened: &File, search: impl FnOnce(&File) -> Option<bool>) -> Option<bool> {
         let metadata = opened.metadata().ok()?;
-        let (file, mount) = (FileIdentity::of(&metadata), mount_of(opened));
-        if let Some(makes_filters) = self.find((file, mount)) {
+        let seen @ (_, mount) = (FileIdentity::of(&metadata), mount_of(opened));
+        if let Some(makes_filters) = self.find(seen) {
             return Some(makes_filters);
         }
-        let is_honest = is_honest(opened).unwrap_or(false);
+        let is_honest = is_honest(opened);
         let makes_filters = search(opened)?;
         // Where mounts have no numbers, files of two images may look the same.
         if mount.is_some() || is_honest {
-            let lasts = is_honest && is_told_apart(&metadata, now);
-            let lasting = mount.filter(|_| lasts).map(|mount| SearchedFile { file, mount, makes_filters });
-            self.now().insert((file, mount), Found { makes_filters, lasting });
+            let lasts = mount.is_some() && is_honest && is_told_apart(&metadata, now);
+            self.now().insert(seen, Found { makes_filters, lasts });
         }
         Some(makes_filters)
     }
@@ -133,10 +135,10 @@ fn read_settled() -> Option<Duration> {
 /// files at a time. Those that others serve (FUSE, networks) say what these want; layers (overlay) show other files under a number of a device that
 /// the next container gets; files in memory (tmpfs) tell no time when they are written to through a mapping; images (squashfs, EROFS) have
 /// the times that their makers gave them, and take turns on the same device.
-fn is_honest(file: &File) -> io::Result<bool> {
+fn is_honest(file: &File) -> bool {
     // ext2, ext3 and ext4; XFS; Btrfs; F2FS: linux/magic.h.
     const HONEST: [FsWord; 4] = [0xef53, 0x5846_5342, 0x9123_683e, 0xf2f5_2010];
-    Ok(HONEST.contains(&fstatfs(file)?.f_type))
+    fstatfs(file).is_ok_and(|fs| HONEST.contains(&fs.f_type))
 }
 
 #[cfg(test)]
@@ -159,7 +161,7 @@ mod tests {
     fn program(folder: &tempfile::TempDir) -> (PathBuf, bool) {
         let path = folder.path().join("program");
         fs::write(&path, "one").unwrap();
-        let is_kept = is_honest(&open(&path)).unwrap() && mount_of(open(&path)).is_some();
+        let is_kept = is_honest(&open(&path)) && mount_of(open(&path)).is_some();
         (path, is_kept)
     }
 
@@ -233,7 +235,7 @@ mod tests {
 
     #[test]
     fn file_systems_that_may_say_anything_are_not_believed() {
-        let is_honest = |path: &str| is_honest(&open(Path::new(path))).unwrap();
+        let is_honest = |path: &str| is_honest(&open(Path::new(path)));
         assert!(!is_honest("/proc") && !is_honest("/sys"));
         // It is in /proc, and of the root folder's file system.
         assert_eq!(is_honest("/proc/self/root"), is_honest("/"));
