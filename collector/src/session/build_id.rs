@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{Seek, SeekFrom};
+use std::os::unix::fs::FileExt;
 
 use formats::mapped_files::id_of_bytes;
 use object::read::elf::{FileHeader, NoteIterator, ProgramHeader, SectionHeader};
@@ -41,19 +42,25 @@ pub(crate) fn build_ids(mapped: &HashMap<Vec<u8>, Option<Vec<u8>>>, with_kernel:
 pub(crate) fn id_of_file(file: &File) -> Option<Vec<u8>> {
     /// Bytes of a file without a build id that is read.
     const MOST: u64 = 1 << 30;
-    let cache = ReadCache::new(file);
-    let build_id = match FileKind::parse(&cache).ok()? {
-        FileKind::Elf32 => elf_build_id::<elf::FileHeader32<Endianness>, _>(&cache),
-        FileKind::Elf64 => elf_build_id::<elf::FileHeader64<Endianness>, _>(&cache),
+    let mut head = [0; 4096];
+    let read = file.read_at(&mut head, 0).ok()?;
+    let head = &head[..read];
+    let build_id = match FileKind::parse(head).ok()? {
+        FileKind::Elf32 => build_id::<elf::FileHeader32<Endianness>>(head, file),
+        FileKind::Elf64 => build_id::<elf::FileHeader64<Endianness>>(head, file),
         _ => return None,
     };
     if let Some(id) = build_id.filter(|id| id.iter().any(|byte| *byte != 0)) {
         return Some(id);
     }
-    drop(cache);
     let (length, mut file) = (file.metadata().ok()?.len(), file);
     file.seek(SeekFrom::Start(0)).ok()?;
     if length <= MOST { Some(id_of_bytes(file).ok()?.to_vec()) } else { None }
+}
+
+/// Of a file that begins so: linkers put headers and notes at the beginning.
+fn build_id<Elf: FileHeader<Endian = Endianness>>(head: &[u8], file: &File) -> Option<Vec<u8>> {
+    elf_build_id::<Elf, _>(head).or_else(|| elf_build_id::<Elf, _>(&ReadCache::new(file)))
 }
 
 /// From the notes alone: to parse the file as a whole would be to read its symbols.
@@ -179,6 +186,14 @@ mod tests {
         assert!(is_id_of_bytes(&without));
         assert_ne!(Some(without), of(&elf_with_note(&note(1, b"GNU\0", &[8; 20]))));
         assert_eq!(of(b"#!/bin/sh"), None);
+        // What strips and edits files may move the notes to their end.
+        let mut at_end = elf_with_note(&[0; 24]);
+        let note = note(3, b"GNU\0", &[7; 20]);
+        let (place, size) = (1_u64 << 16, note.len() as u64);
+        at_end[72..112].copy_from_slice([place, place, place, size, size].map(u64::to_le_bytes).as_flattened());
+        at_end.resize(place as usize, 0);
+        at_end.extend(note);
+        assert_eq!(of(&at_end), Some(vec![7; 20]));
     }
 
     #[test]
