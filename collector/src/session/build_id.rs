@@ -85,7 +85,7 @@ fn elf_build_id<'data, Elf: FileHeader<Endian = Endianness>, R: ReadRef<'data>>(
 
 /// The vDSO is the same in all processes: this one's will do.
 fn vdso_build_id() -> Option<Vec<u8>> {
-    let id = object::File::parse(vdso()?.as_slice()).ok()?.build_id().ok()??.to_vec();
+    let id = object::File::parse(vdso()?).ok()?.build_id().ok()??.to_vec();
     Some(id)
 }
 

@@ -2,22 +2,27 @@
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
+use std::sync::OnceLock;
 
 use perf_event_open_sys::bindings as sys;
 
 use crate::session::record_layout::{RecordBytes, path_of_mapping, word};
 use crate::sys::is_of_i386;
-use crate::sys::process::{mappings, proc_path};
+use crate::sys::process::{each_mapping, proc_path};
 
 const NAME: &[u8] = b"[vdso]";
 /// No vDSO has so many bytes.
 const MOST: u64 = 1 << 20;
 
 /// That of processes of 64 bits.
-pub(crate) fn vdso() -> Option<Vec<u8>> {
+pub(crate) fn vdso() -> Option<&'static [u8]> {
+    static VDSO: OnceLock<Option<Vec<u8>>> = OnceLock::new();
     let own = std::process::id();
-    let map = mappings(own).into_iter().find(|map| map.path == NAME)?;
-    read(own, map.start, map.end - map.start)
+    let read = || {
+        let map = each_mapping(own).find(|map| map.path == NAME)?;
+        read(own, map.start, map.end - map.start)
+    };
+    VDSO.get_or_init(read).as_deref()
 }
 
 /// That of processes of 32 bits: there once one of them is recorded.

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -253,7 +254,15 @@ impl Mapping {
     }
 }
 
-/// The mappings of a process; none if it has ended or is another user's.
+/// The mappings of a process, by address, read as they are asked for: of many, to name the files takes the kernel long. None if it has ended or is
+/// another user's.
+pub(crate) fn each_mapping(pid: u32) -> impl Iterator<Item = Mapping> {
+    let file = File::open(proc_path(pid).join("maps")).ok();
+    let lines = file.into_iter().flat_map(|file| BufReader::with_capacity(PIECE, file).split(b'\n'));
+    lines.map_while(Result::ok).filter_map(|line| mapping(&line))
+}
+
+/// All of them.
 pub(crate) fn mappings(pid: u32) -> Vec<Mapping> {
     let maps = contents(&proc_path(pid).join("maps"));
     maps.split(|&byte| byte == b'\n').filter_map(mapping).collect()
@@ -301,10 +310,11 @@ fn mapping(line: &[u8]) -> Option<Mapping> {
     })
 }
 
-/// All of a file of `/proc`; nothing if it cannot be read. The kernel hands over a page at a time at most, and less where
-/// less is asked for.
+/// The kernel hands over a page of a file of `/proc` at a time at most, and less where less is asked for.
+const PIECE: usize = 4096;
+
+/// All of a file of `/proc`; nothing if it cannot be read.
 pub(crate) fn contents(path: &Path) -> Vec<u8> {
-    const PIECE: usize = 4096;
     let mut text = Vec::new();
     let Ok(file) = File::open(path) else { return text };
     loop {
@@ -377,8 +387,9 @@ mod tests {
         assert_eq!(group_and_parent(pid).unwrap().0, pid);
         assert!(thread_name(pid, pid).is_some());
         let code = this_process as *const () as u64;
-        let holder = mappings(pid).into_iter().find(|map| (map.start..map.end).contains(&code)).unwrap();
+        let holder = each_mapping(pid).find(|map| (map.start..map.end).contains(&code)).unwrap();
         assert_eq!(holder.prot & 4, 4);
-        assert!(!is_running(u32::MAX) && threads(u32::MAX).is_empty());
+        assert!(mappings(pid).contains(&holder));
+        assert!(!is_running(u32::MAX) && threads(u32::MAX).is_empty() && each_mapping(u32::MAX).next().is_none());
     }
 }

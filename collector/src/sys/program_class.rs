@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::Read;
 
-use crate::sys::process::{Mapping, mappings, proc_path};
+use crate::sys::process::{Mapping, each_mapping, proc_path};
 
 /// Bytes up to the machine and with it.
 const HEAD: usize = 20;
@@ -11,8 +11,8 @@ const HEAD: usize = 20;
 /// Whether a process executes an ELF file for i386. Programs for x32 have code of 64 bits.
 pub(crate) fn is_32_bit_process(process: u32) -> bool {
     // Whoever serves the file may not answer: it is opened only where the process has no address of more than 32 bits.
-    let is_low = |map: &Mapping| map.end <= 1 << 32 || map.path == b"[vsyscall]";
-    mappings(process).iter().all(is_low) && File::open(proc_path(process).join("exe")).is_ok_and(is_32_bit_program)
+    let is_low = |map: Mapping| map.end <= 1 << 32 || map.path == b"[vsyscall]";
+    each_mapping(process).all(is_low) && File::open(proc_path(process).join("exe")).is_ok_and(is_32_bit_program)
 }
 
 /// Whether a file is an ELF file for i386.

@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use crate::sys::process::{Mapping, mappings, place_of, proc_path};
+use crate::sys::process::{Mapping, each_mapping, place_of, proc_path};
 use crate::sys::{inode_generation, is_file_of, open_regular};
 
 /// Which file is mapped, as the kernel's record tells.
@@ -38,11 +38,11 @@ impl Key {
         let process = proc_path(pid);
         let is_it = |path: &[u8]| path == self.path || path.strip_suffix(DELETED).unwrap_or(path) == self.name();
         let is_its = |map: &Mapping| map.inode == self.inode && (map.device == self.device || is_it(&map.path));
-        let map = mappings(pid).into_iter().find(is_its)?;
+        let map = each_mapping(pid).find(is_its)?;
         let mapped = open_regular(&place_of(pid as i32, &map), |_, _| true).ok();
         // Meanwhile another file may have been mapped there. (The inode of `stat` would not do: that of overlayfs may be another one.)
-        let is_still = |now: &Mapping| (now.start, now.end) == (map.start, map.end) && is_its(now);
-        let mapped = mapped.filter(|_| mappings(pid).iter().any(is_still));
+        let is_still = |now: Mapping| (now.start, now.end) == (map.start, map.end) && is_its(&now);
+        let mapped = mapped.filter(|_| each_mapping(pid).any(is_still));
         // Only those who may do much are shown what is mapped.
         let named = || [process.join("exe"), self.path_of(pid)].iter().find_map(|path| self.open_if_it_is(path));
         mapped.filter(|file| self.is_of_generation(file)).or_else(named)

@@ -54,6 +54,8 @@ const MOST_FILES: usize = 1 << 18;
 pub(crate) struct MappedFiles {
     layout: RecordLayout,
     mounts: Mounts,
+    /// Who serves the files of a device that a process has mapped, in the records that are being looked at.
+    servers: HashMap<(u32, (u32, u32)), Option<Server>>,
     files: HashMap<Key, Mapped>,
     /// Those that only processes have, by path and id, as records of mappings name them.
     elsewhere: HashMap<(Vec<u8>, Vec<u8>), Arc<Elsewhere>>,
@@ -86,6 +88,7 @@ impl MappedFiles {
         Self {
             layout,
             mounts: Mounts::default(),
+            servers: HashMap::new(),
             files: HashMap::new(),
             elsewhere: HashMap::new(),
             wanted: HashMap::new(),
@@ -105,6 +108,7 @@ impl MappedFiles {
 
     /// Looks at the files of mappings among records that have just come, whose processes may end soon, and writes the ids into the records.
     pub(crate) fn identify(&mut self, records: &mut [u8]) {
+        self.servers.clear();
         let mut offset = 0;
         while let Some([a, b, c, d, misc, more, low, high]) = records.get(offset..).and_then(|rest| rest.first_chunk())
         {
@@ -171,7 +175,8 @@ impl MappedFiles {
     }
 
     fn look_at(&mut self, pid: u32, key: &Key) -> Mapped {
-        if self.mounts.server(pid as i32, key.device) == Some(Server::Process) {
+        let ask = || self.mounts.server(pid as i32, key.device);
+        if *self.servers.entry((pid, key.device)).or_insert_with(ask) == Some(Server::Process) {
             return Mapped::Served;
         }
         let (file, is_here) = match key.open_here() {

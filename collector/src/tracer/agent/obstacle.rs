@@ -3,7 +3,7 @@
 use std::fs::File;
 
 use crate::sys::is_32_bit_process;
-use crate::sys::process::{mappings, proc_path, tracer_of};
+use crate::sys::process::{each_mapping, proc_path, tracer_of};
 
 /// In words that follow "process 12": `None` if nothing is known to be in the way.
 pub(crate) fn obstacle(process: u32) -> Option<String> {
@@ -13,8 +13,7 @@ pub(crate) fn obstacle(process: u32) -> Option<String> {
     if is_32_bit_process(process) {
         return Some("is a 32-bit program: bursts are of 64-bit code".to_owned());
     }
-    let maps = mappings(process);
-    if !maps.iter().any(|map| map.prot & 1 != 0 && !map.path.starts_with(b"[v")) {
+    if !each_mapping(process).any(|map| map.prot & 1 != 0 && !map.path.starts_with(b"[v")) {
         return Some("has no memory that may be read: it has ended, or is another user's".to_owned());
     }
     // Nothing is read: the page might be one that somebody has to serve first.

@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use addresses::Avma;
 use agent::{Image, LoadStatus, REGION, Resident, SIGNAL};
 
-use crate::sys::process::mappings;
+use crate::sys::process::each_mapping;
 use crate::sys::read_memory;
 use crate::tracer::agent::injection::load_status;
 use crate::tracer::notice::SIGNALS;
@@ -47,7 +47,7 @@ pub(crate) fn taken_by(process: i32) -> &'static str {
 
 /// Whether the recorder lives that has put an agent in: the file that both map is open there.
 fn is_alive(process: i32, resident: &Resident) -> bool {
-    let shared = mappings(process as u32).into_iter().find(|map| map.shared && REGION.contains(&map.start));
+    let shared = each_mapping(process as u32).find(|map| map.shared && REGION.contains(&map.start));
     if !resident.recorder.starts_with("/proc/") {
         return false;
     }

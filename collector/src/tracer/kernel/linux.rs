@@ -41,7 +41,7 @@ pub(crate) struct LinuxKernel {
 impl LinuxKernel {
     /// `signals`: those to wait for.
     pub(crate) fn new(signals: WaitSet) -> Self {
-        let own = process::mappings(std::process::id()).into_iter().find(|map| map.path.starts_with(b"[vvar"));
+        let own = process::each_mapping(std::process::id()).find(|map| map.path.starts_with(b"[vvar"));
         Self {
             signals,
             area: RegisterArea::new(),

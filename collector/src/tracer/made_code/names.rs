@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use addresses::Avma;
 
-use crate::sys::process::{mappings, namespace_id, proc_path};
+use crate::sys::process::{each_mapping, namespace_id, proc_path};
 use crate::tracer::made_code::known::KnownCode;
 
 /// Bytes of names that are kept of a process.
@@ -62,8 +62,8 @@ pub(crate) fn mapped_dump(pid: u32) -> Option<PathBuf> {
         let number = name.strip_prefix(b"jit-").and_then(|rest| rest.strip_suffix(b".dump"));
         number.is_some_and(|number| !number.is_empty() && number.iter().all(u8::is_ascii_digit))
     };
-    let paths = mappings(pid).into_iter().map(|map| PathBuf::from(std::ffi::OsStr::from_bytes(&map.path)));
-    paths.into_iter().find(|path| is_dump(path))
+    let mut paths = each_mapping(pid).map(|map| PathBuf::from(std::ffi::OsStr::from_bytes(&map.path)));
+    paths.find(|path| is_dump(path))
 }
 
 /// A path as a process sees it.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use crate::sys::process::{
-    all_processes, group_and_parent, has_timer, is_in_uninterruptible_sleep, mappings, signals_blocked, threads,
+    all_processes, each_mapping, group_and_parent, has_timer, is_in_uninterruptible_sleep, signals_blocked, threads,
 };
 use crate::sys::{cpu_time, queue_signal, thread_cpu_time};
 use crate::tracer::kernel::Processes;
@@ -131,7 +131,7 @@ impl Census {
 
 /// `None`: its timer may still send its first signal.
 fn what(process: u32, preload: &PreloadFile, is_late: bool) -> Option<What> {
-    if !mappings(process).iter().any(|map| preload.is_of(map)) {
+    if !each_mapping(process).any(|map| preload.is_of(&map)) {
         let without = preload.is_in_environment_of(process);
         return Some(if without { What::Without } else { What::Foreign });
     }

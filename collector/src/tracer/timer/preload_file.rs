@@ -12,7 +12,7 @@ use agent::Preload;
 use tempfile::TempDir;
 
 use crate::sys::can_be_executed;
-use crate::sys::process::{Mapping, all_processes, environment, mappings};
+use crate::sys::process::{Mapping, all_processes, each_mapping, environment};
 
 /// The variable by which dynamic loaders are told of it.
 const VARIABLE: &str = "LD_PRELOAD";
@@ -101,8 +101,7 @@ impl PreloadFile {
         let _ = self.file.write_all_at(&[0; 16], Preload::SIGNAL_AND_TOKEN);
         let own = std::process::id();
         // What daemons write over their arguments may be their environment.
-        let has_it =
-            |process| self.is_in_environment_of(process) || mappings(process).iter().any(|map| self.is_of(map));
+        let has_it = |process| self.is_in_environment_of(process) || each_mapping(process).any(|map| self.is_of(&map));
         let users = all_processes().into_iter().filter(|&process| process != own && has_it(process));
         let count = users.count() as u64;
         if count == 0 {
