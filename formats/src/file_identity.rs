@@ -20,15 +20,16 @@ pub struct FileIdentity {
 }
 
 impl FileIdentity {
-    /// What the file system says of a file.
+    /// What the file system says of a file: times in seconds and nanoseconds since 1970.
+    pub fn new(device: u64, inode: u64, size: u64, modified: (i64, i64), changed: (i64, i64)) -> Self {
+        Self { device, inode, size, modified, changed }
+    }
+
+    /// The same, as the standard library has it.
     pub fn of(metadata: &Metadata) -> Self {
-        FileIdentity {
-            device: metadata.dev(),
-            inode: metadata.ino(),
-            size: metadata.size(),
-            modified: (metadata.mtime(), metadata.mtime_nsec()),
-            changed: (metadata.ctime(), metadata.ctime_nsec()),
-        }
+        let modified = (metadata.mtime(), metadata.mtime_nsec());
+        let changed = (metadata.ctime(), metadata.ctime_nsec());
+        Self::new(metadata.dev(), metadata.ino(), metadata.size(), modified, changed)
     }
 
     /// What the file system says of what is at a path; `None` if it says nothing.

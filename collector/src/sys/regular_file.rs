@@ -2,11 +2,13 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 
+use formats::file_identity::FileIdentity;
 use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, Stat, Statx, StatxFlags, fstat, fstatfs, major, minor, open, statx,
+    AtFlags, CWD, FileType, Mode, OFlags, Stat, Statx, StatxFlags, StatxTimestamp, fstat, fstatfs, major, makedev,
+    minor, open, statx,
 };
 
 /// File systems whose files are on another device for `stat` than for records of mappings: overlayfs, btrfs, bcachefs, aufs.
@@ -31,21 +33,32 @@ pub(crate) fn open_regular(path: &Path, is_it: impl Fn(&OwnedFd, &Stat) -> bool)
     Ok(open(format!("/proc/self/fd/{}", there.as_raw_fd()), flags, Mode::empty())?.into())
 }
 
-/// The number of the mount through which a file was opened, which no other mount gets while the machine runs; `None` before Linux 6.8.
-pub(crate) fn mount_of(file: impl AsFd) -> Option<u64> {
-    mount(statx(file, "", AtFlags::EMPTY_PATH, UNIQUE))
+/// A file in its state, and the number of the mount through which it was opened, which no other mount gets while the machine runs; `None` before
+/// Linux 6.8.
+pub(crate) type Seen = (FileIdentity, Option<u64>);
+
+pub(crate) fn seen(file: &File) -> Option<Seen> {
+    let told = statx(file, "", AtFlags::EMPTY_PATH, TOLD).map(told);
+    // Where a sandbox does not know statx(2), the standard library does without.
+    told.ok().or_else(|| Some((FileIdentity::of(&file.metadata().ok()?), None)))
 }
 
-/// The same of what is at a path.
-pub(crate) fn mount_at(path: &Path) -> Option<u64> {
-    mount(statx(CWD, path, AtFlags::empty(), UNIQUE))
+/// The same of what is at a path. It is not opened.
+pub(crate) fn seen_at(path: &Path) -> Option<Seen> {
+    let told = statx(CWD, path, AtFlags::empty(), TOLD).map(told);
+    told.ok().or_else(|| Some((FileIdentity::at(path)?, None)))
 }
 
 /// STATX_MNT_ID_UNIQUE of linux/stat.h.
 const UNIQUE: StatxFlags = StatxFlags::from_bits_retain(0x4000);
+const TOLD: StatxFlags = StatxFlags::BASIC_STATS.union(UNIQUE);
 
-fn mount(said: rustix::io::Result<Statx>) -> Option<u64> {
-    said.ok().filter(|said| said.stx_mask & UNIQUE.bits() != 0).map(|said| said.stx_mnt_id)
+fn told(said: Statx) -> Seen {
+    let time = |at: &StatxTimestamp| (at.tv_sec, i64::from(at.tv_nsec));
+    let device = makedev(said.stx_dev_major, said.stx_dev_minor);
+    let (modified, changed) = (time(&said.stx_mtime), time(&said.stx_ctime));
+    let file = FileIdentity::new(device, said.stx_ino, said.stx_size, modified, changed);
+    (file, (said.stx_mask & UNIQUE.bits() != 0).then_some(said.stx_mnt_id))
 }
 
 #[cfg(test)]
@@ -63,5 +76,16 @@ mod tests {
         let opens = |path: &Path| open_regular(path, |_, _| true).is_ok();
         assert!(opens(&file) && !opens(&pipe) && !opens(folder.path()) && !opens(&folder.path().join("none")));
         assert!(open_regular(&file, |_, stat| stat.st_size == 3).is_err());
+    }
+
+    #[test]
+    fn a_file_is_seen_as_the_standard_library_sees_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        std::fs::write(&path, "it").unwrap();
+        let (file, mount) = seen_at(&path).unwrap();
+        assert_eq!(Some(file), FileIdentity::at(&path));
+        assert_eq!(seen(&File::open(&path).unwrap()), Some((file, mount)));
+        assert_eq!(seen_at(&folder.path().join("none")), None);
     }
 }

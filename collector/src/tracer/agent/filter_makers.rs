@@ -20,15 +20,29 @@ use perfdata::is_memory_without_file;
 use crate::sys::process::{Mapping, open_mapped, place_of};
 use crate::tracer::agent::searched_files::SearchedFiles;
 
-/// Whether code that a process has mapped makes filters; `None` where code cannot be read.
-pub(crate) fn makes_filters(process: i32, maps: &[Mapping], searched: &SearchedFiles) -> Option<bool> {
+/// Whether code that a process has mapped makes filters; `None` where code cannot be read. `harmless`: the mappings of which it was known a moment ago
+/// that they make none, which is so still where the same is mapped; afterwards these, if they make none.
+pub(crate) fn makes_filters(
+    process: i32,
+    maps: &[Mapping],
+    harmless: &mut Vec<Mapping>,
+    searched: &SearchedFiles,
+) -> Option<bool> {
+    let code = || maps.iter().filter(|map| is_code_of_file(map));
+    let is_known = |map: &Mapping| {
+        let place = harmless.binary_search_by_key(&map.start, |known| known.start);
+        place.is_ok_and(|place| harmless[place] == *map)
+    };
     let mut all_read = true;
-    for map in maps.iter().filter(|map| is_code_of_file(map)) {
+    for map in code().filter(|map| !is_known(map)) {
         match has_maker(process, map, searched) {
             Some(true) => return Some(true),
             Some(false) => {}
             None => all_read = false,
         }
+    }
+    if all_read {
+        *harmless = code().cloned().collect();
     }
     all_read.then_some(false)
 }
@@ -421,9 +435,8 @@ int main(int count, char **arguments) {
         }
     }
 
-    #[test]
-    fn code_without_a_file_is_not_looked_for_in_one() {
-        let map = |path: &[u8], prot| Mapping {
+    fn map(path: &[u8], prot: u32) -> Mapping {
+        Mapping {
             start: 0x1000,
             end: 0x2000,
             prot,
@@ -432,7 +445,33 @@ int main(int count, char **arguments) {
             device: (0, 0),
             inode: 0,
             path: path.to_vec(),
+        }
+    }
+
+    #[test]
+    fn only_the_same_mapping_is_known_to_make_none() {
+        let known = map(b"/nowhere/known", 5);
+        let moved = Mapping { start: 0x3000, end: 0x4000, ..known.clone() };
+        let asked = |maps: &[Mapping], harmless: &[Mapping]| {
+            let mut harmless = harmless.to_vec();
+            // No process has this number, so that no file can be read.
+            (makes_filters(i32::MAX, maps, &mut harmless, &SearchedFiles::default()), harmless)
         };
+        let both = [known.clone(), moved.clone()];
+        assert_eq!(asked(&both, &both), (Some(false), both.to_vec()));
+        assert_eq!(asked(&both[1..], &both), (Some(false), both[1..].to_vec()), "what is mapped no more is forgotten");
+        assert_eq!(asked(&both, &both[..1]), (None, both[..1].to_vec()));
+        for other in [
+            Mapping { inode: 8, ..known.clone() },
+            Mapping { end: 0x3000, ..known.clone() },
+            map(b"/nowhere/known (deleted)", 5),
+        ] {
+            assert_eq!(asked(&[other], &both).0, None);
+        }
+    }
+
+    #[test]
+    fn code_without_a_file_is_not_looked_for_in_one() {
         assert!(is_code_of_file(&map(b"/usr/lib/libc.so.6", 5)));
         for (path, prot) in
             [(&b"//anon"[..], 7), (b"[vdso]", 5), (b"/memfd:jit (deleted)", 7), (b"/usr/lib/libc.so.6", 3)]
@@ -440,7 +479,10 @@ int main(int count, char **arguments) {
             assert!(!is_code_of_file(&map(path, prot)), "{path:?}");
         }
         // Nothing of it is taken for code that cannot be read.
-        assert_eq!(makes_filters(i32::MAX, &[map(b"//anon", 7)], &SearchedFiles::default()), Some(false));
+        assert_eq!(
+            makes_filters(i32::MAX, &[map(b"//anon", 7)], &mut Vec::new(), &SearchedFiles::default()),
+            Some(false)
+        );
     }
 
     /// The header of a program whose one segment of code is said to be as long as can be, at the end of all addresses, before its one page.

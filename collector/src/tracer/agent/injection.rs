@@ -10,9 +10,7 @@ use std::time::Duration;
 use addresses::Avma;
 use agent::{Image, LoadStatus, PageFile, REGION, STATUS, code_to_map, page};
 
-use crate::sys::process::{
-    Guards, Mapping, guards, mappings, signals_blocked, signals_pending_and_blocked, signals_to_take,
-};
+use crate::sys::process::{Guards, Mapping, guards, signals_blocked, signals_pending_and_blocked, signals_to_take};
 use crate::sys::{HeldThread, cpu_time, read_memory};
 use crate::tracer::agent::filter_makers::makes_filters;
 use crate::tracer::agent::residents::taken_by;
@@ -48,12 +46,18 @@ pub(crate) struct OnTheWay {
 /// What is known of a process that may get the agent.
 pub(crate) struct Candidate {
     pub(crate) signal: i32,
-    maps: Vec<Mapping>,
+    pub(crate) maps: Vec<Mapping>,
 }
 
 impl Candidate {
-    /// Looks whether the agent would do no harm in a process.
-    pub(crate) fn of(process: i32, thread: i32, searched: &SearchedFiles) -> Result<Self, Refusal> {
+    /// Looks whether the agent would do no harm in a process that has just these mappings; `harmless` as in [`makes_filters`].
+    pub(crate) fn of(
+        process: i32,
+        thread: i32,
+        maps: Vec<Mapping>,
+        harmless: &mut Vec<Mapping>,
+        searched: &SearchedFiles,
+    ) -> Result<Self, Refusal> {
         let guards = guards(thread as u32);
         let Guards { caught, ignored, blocked, .. } = guards;
         if !is_in_own_namespace(process) {
@@ -63,11 +67,10 @@ impl Candidate {
         if ignored & 1 << (libc::SIGTRAP - 1) != 0 {
             return Err(Refusal::Never("it ignores SIGTRAP"));
         }
-        let maps = mappings(process as u32);
         if maps.is_empty() {
             return Err(Refusal::NotNow);
         }
-        if let Some(why) = harm(process, &guards, &maps, searched) {
+        if let Some(why) = harm(process, &guards, &maps, harmless, searched) {
             return Err(Refusal::Never(why));
         }
         if maps.iter().any(|map| map.start < REGION.end && REGION.start < map.end) {
@@ -128,7 +131,13 @@ impl OnTheWay {
 }
 
 /// What harm an agent would do in a process.
-pub(crate) fn harm(process: i32, guards: &Guards, maps: &[Mapping], searched: &SearchedFiles) -> Option<&'static str> {
+pub(crate) fn harm(
+    process: i32,
+    guards: &Guards,
+    maps: &[Mapping],
+    harmless: &mut Vec<Mapping>,
+    searched: &SearchedFiles,
+) -> Option<&'static str> {
     if guards.filters > own_filters() {
         return Some("it filters its system calls (seccomp)");
     }
@@ -139,7 +148,7 @@ pub(crate) fn harm(process: i32, guards: &Guards, maps: &[Mapping], searched: &S
         return Some("it has memory of a device mapped");
     }
     // A filter that comes later might end the process for the agent's own system calls.
-    match makes_filters(process, maps, searched) {
+    match makes_filters(process, maps, harmless, searched) {
         Some(false) => None,
         Some(true) => {
             Some("it has code that makes filters of system calls (seccomp), or that does not tell what it calls")
@@ -159,14 +168,14 @@ pub(crate) fn filters_system_calls(process: i32) -> bool {
     guards(process as u32).filters > own_filters()
 }
 
-/// Whether a process filters its system calls, or has code that does.
-pub(crate) fn may_filter_system_calls(process: i32, searched: &SearchedFiles) -> bool {
-    filters_system_calls(process) || has_filter_makers(process, searched)
-}
-
-/// Whether a process has code that makes filters of system calls.
-pub(crate) fn has_filter_makers(process: i32, searched: &SearchedFiles) -> bool {
-    makes_filters(process, &mappings(process as u32), searched) != Some(false)
+/// Whether a process filters its system calls, or has code that does; `harmless` as in [`makes_filters`].
+pub(crate) fn may_filter_system_calls(
+    process: i32,
+    maps: &[Mapping],
+    harmless: &mut Vec<Mapping>,
+    searched: &SearchedFiles,
+) -> bool {
+    filters_system_calls(process) || makes_filters(process, maps, harmless, searched) != Some(false)
 }
 
 /// Whether the code has done its work in a process.

@@ -5,7 +5,7 @@
 //! another file is kept (see [`is_told_apart`] and [`is_honest`]).
 
 use std::collections::HashMap;
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -15,7 +15,7 @@ use formats::file_identity::FileIdentity;
 use rustix::fs::{FsWord, fstatfs};
 use serde::{Deserialize, Serialize};
 
-use crate::sys::{mount_at, mount_of};
+use crate::sys::{Seen, seen, seen_at};
 
 /// What was found in the code of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,9 +27,6 @@ pub struct SearchedFile {
     /// Whether it makes filters of system calls (seccomp).
     pub makes_filters: bool,
 }
-
-/// A file, and the mount through which it is seen: `None` before Linux 6.8.
-type Seen = (FileIdentity, Option<u64>);
 
 /// Files that were searched for code that makes filters of system calls.
 #[derive(Debug, Default)]
@@ -68,7 +65,7 @@ impl SearchedFiles {
 
     /// What is known of the file at a path, if anything is. It is not opened.
     pub(super) fn found(&self, path: &Path) -> Option<bool> {
-        self.find((FileIdentity::at(path)?, mount_at(path)))
+        self.find(seen_at(path)?)
     }
 
     fn find(&self, seen: Seen) -> Option<bool> {
@@ -86,8 +83,7 @@ impl SearchedFiles {
     }
 
     fn search_at(&self, now: SystemTime, opened: &File, search: impl FnOnce(&File) -> Option<bool>) -> Option<bool> {
-        let metadata = opened.metadata().ok()?;
-        let seen @ (_, mount) = (FileIdentity::of(&metadata), mount_of(opened));
+        let seen @ (state, mount) = seen(opened)?;
         if let Some(makes_filters) = self.find(seen) {
             return Some(makes_filters);
         }
@@ -95,7 +91,7 @@ impl SearchedFiles {
         let makes_filters = search(opened)?;
         // Where mounts have no numbers, files of two images may look the same.
         if mount.is_some() || is_honest {
-            let lasts = mount.is_some() && is_honest && is_told_apart(&metadata, now);
+            let lasts = mount.is_some() && is_honest && has_name(opened) && is_told_apart(&state, now);
             self.now().insert(seen, Found { makes_filters, lasts });
         }
         Some(makes_filters)
@@ -109,11 +105,15 @@ impl SearchedFiles {
 /// Whether any change of a file from now on makes it another one, on a file system that tells changes.
 ///
 /// A page that was written to through a mapping tells no time when it is written to again, until the kernel has brought it to the disk, which it
-/// does after half a minute, or as somebody has set it. Files without a name are what programs make for themselves while they run.
-fn is_told_apart(metadata: &Metadata, now: SystemTime) -> bool {
-    let is_settled =
-        |settled| now.checked_sub(settled).is_some_and(|then| FileIdentity::of(metadata).tells_changes_after(then));
-    metadata.nlink() > 0 && settled().is_some_and(is_settled)
+/// does after half a minute, or as somebody has set it.
+fn is_told_apart(state: &FileIdentity, now: SystemTime) -> bool {
+    let is_settled = |settled| now.checked_sub(settled).is_some_and(|then| state.tells_changes_after(then));
+    settled().is_some_and(is_settled)
+}
+
+/// Files without a name are what programs make for themselves while they run.
+fn has_name(file: &File) -> bool {
+    file.metadata().is_ok_and(|metadata| metadata.nlink() > 0)
 }
 
 /// After so long, a page that was changed is on the disk; `None` where that may take for ever (`Documentation/admin-guide/sysctl/vm.rst`).
@@ -161,7 +161,7 @@ mod tests {
     fn program(folder: &tempfile::TempDir) -> (PathBuf, bool) {
         let path = folder.path().join("program");
         fs::write(&path, "one").unwrap();
-        let is_kept = is_honest(&open(&path)) && mount_of(open(&path)).is_some();
+        let is_kept = is_honest(&open(&path)) && seen(&open(&path)).unwrap().1.is_some();
         (path, is_kept)
     }
 
@@ -264,7 +264,7 @@ mod tests {
     /// A mount is one of this machine's, while it runs.
     #[test]
     fn files_of_a_mount_have_its_number() {
-        let [own, version] = ["/proc/self/exe", "/proc/version"].map(|path| mount_of(open(Path::new(path))));
+        let [own, version] = ["/proc/self/exe", "/proc/version"].map(|path| seen(&open(Path::new(path))).unwrap().1);
         // Before Linux 6.8 there is none.
         assert!(own.is_none() == version.is_none() && (own != version || own.is_none()), "{own:?} {version:?}");
     }

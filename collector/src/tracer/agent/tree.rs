@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use crate::errno::Errno;
+use crate::sys::process::Mapping;
 use crate::sys::{EventFd, own_thread, realtime_signal};
 
 /// Whether a process has the agent.
@@ -106,6 +107,8 @@ struct Process {
     quiet_since: Option<Duration>,
     /// How much code it had mapped when it was last looked at, KiB.
     code: u64,
+    /// The mappings whose code was searched a moment ago, and makes no filters of system calls.
+    harmless: Vec<Mapping>,
     /// A clock of its program has overflowed.
     has_computed: bool,
     /// It was counted as one that has no bursts: its next program is not counted again.
@@ -122,6 +125,7 @@ impl Process {
             was_watched: false,
             quiet_since: None,
             code: 0,
+            harmless: Vec::new(),
             has_computed: false,
             is_counted_out: false,
         }
@@ -172,10 +176,23 @@ impl Tree {
         known.is_some_and(|process| std::mem::replace(&mut process.code, code) != code)
     }
 
+    /// These mappings of a process are known to make no filters of system calls, until somebody asks which are.
+    pub(crate) fn set_harmless(&mut self, process: i32, maps: Vec<Mapping>) {
+        if let Some(process) = self.processes.get_mut(&process) {
+            process.harmless = maps;
+        }
+    }
+
+    /// Which are: the same file may be another one when it is mapped again later.
+    pub(crate) fn take_harmless(&mut self, process: i32) -> Vec<Mapping> {
+        self.processes.get_mut(&process).map(|process| std::mem::take(&mut process.harmless)).unwrap_or_default()
+    }
+
     /// A process has another program, and has used so much CPU time.
     pub(crate) fn begins_anew(&mut self, process: i32, used: Duration) {
         if let Some(process) = self.processes.get_mut(&process) {
             (process.used_before, process.has_computed) = (used, false);
+            process.harmless.clear();
         }
     }
 

@@ -132,7 +132,7 @@ impl TimerEngine {
             let harm = |maps: &[Mapping]| {
                 // The recorder's own has no sections, and is known.
                 let others: Vec<Mapping> = maps.iter().filter(|map| !preload.is_of(map)).cloned().collect();
-                harm(process, &guards(process as u32), &others, searched)
+                harm(process, &guards(process as u32), &others, &mut Vec::new(), searched)
             };
             match self.bursts.admit(process, place, harm, &self.shared) {
                 Ok(()) => {

@@ -6,10 +6,11 @@ use agent::LoadStatus;
 
 use crate::sys::process::{guards, user_time};
 use crate::tracer::agent::engine::{AgentEngine, SOON_SEEN};
-use crate::tracer::agent::injection::{Refusal, has_filter_makers, lets_through, load_status, own_filters, waits_for};
+use crate::tracer::agent::filter_makers::makes_filters;
+use crate::tracer::agent::injection::{Refusal, lets_through, load_status, own_filters, waits_for};
 use crate::tracer::agent::quiet::{LOOKS, longest_quiet};
 use crate::tracer::agent::tree::State;
-use crate::tracer::kernel::Kernel;
+use crate::tracer::kernel::{Kernel, Processes};
 use crate::tracer::statistics::TracerStatistics;
 
 /// Threads that are turned to the agent at once.
@@ -162,9 +163,7 @@ impl AgentEngine {
             let guards = guards(process as u32);
             let why = if guards.filters > own_filters() {
                 "it began to filter its system calls (seccomp)"
-            } else if self.tree.has_other_code(process, guards.code)
-                && has_filter_makers(process, &self.settings.searched)
-            {
+            } else if self.tree.has_other_code(process, guards.code) && self.has_filter_makers(process) {
                 "it loaded code that makes filters of system calls (seccomp)"
             } else if self.starting.is_over()
                 && self.tree.quiet_for(process, user_time) > longest_quiet(self.tree.longest_period(process))
@@ -175,6 +174,12 @@ impl AgentEngine {
             };
             self.refused(process, process, Refusal::Never(why));
         }
+    }
+
+    /// Whether a process has code by now that makes filters of system calls.
+    fn has_filter_makers(&mut self, process: i32) -> bool {
+        let (maps, mut harmless) = (self.kernel.mappings(process), self.tree.take_harmless(process));
+        makes_filters(process, &maps, &mut harmless, &self.settings.searched) != Some(false)
     }
 
     /// The clock of a thread overflows once, until its burst is seen, which is soon.

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use crate::sys::Server;
-use crate::sys::process::has_userfaultfd;
+use crate::sys::process::{Mapping, has_userfaultfd};
 use crate::tracer::agent::engine::AgentEngine;
 use crate::tracer::agent::injection::Refusal;
 use crate::tracer::agent::quiet::LOOKS;
@@ -30,15 +30,14 @@ impl Looks {
 }
 
 impl AgentEngine {
-    /// Whether another process, or another thread, may serve memory of a process.
-    pub(super) fn is_served(&self, process: i32) -> bool {
-        let mut maps = self.kernel.mappings(process);
-        maps.retain(|map| map.inode != 0);
+    /// Whether another process, or another thread, may serve memory of a process that has these mappings.
+    pub(super) fn is_served(&self, process: i32, maps: &[Mapping]) -> bool {
         // There are few file systems, and looking at one takes a system call or two.
+        let mut maps: Vec<&Mapping> = maps.iter().filter(|map| map.inode != 0).collect();
         maps.sort_unstable_by_key(|map| map.device);
         maps.dedup_by_key(|map| map.device);
-        let of_process = |map| self.kernel.server(process, map) == Some(Server::Process);
-        has_userfaultfd(process as u32) || maps.iter().any(of_process)
+        let of_process = |map: &Mapping| self.kernel.server(process, map) == Some(Server::Process);
+        has_userfaultfd(process as u32) || maps.into_iter().any(of_process)
     }
 
     /// Looks whether memory of processes with an agent is served by now.
@@ -48,7 +47,10 @@ impl AgentEngine {
             return;
         }
         for process in self.served.turns.next(self.tree.with_agent().into_iter(), LOOKS) {
-            if !self.stops.is_under_way(process) && !self.is_off(process) && self.is_served(process) {
+            if !self.stops.is_under_way(process)
+                && !self.is_off(process)
+                && self.is_served(process, &self.kernel.mappings(process))
+            {
                 self.refused(process, process, Refusal::Never(SERVED));
             }
         }

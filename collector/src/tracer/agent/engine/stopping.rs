@@ -145,12 +145,22 @@ impl AgentEngine {
     /// Looks whether a process may get the agent. Returns its signal if the process has it already, inherited from its parent.
     fn allows_agent(&mut self, process: i32, thread: i32) -> Result<Option<i32>, Refusal> {
         let inherited = self.collecting.made_image().and_then(|image| inherited_signal(process, image));
+        let (maps, mut harmless) = (self.kernel.mappings(process), Vec::new());
         let searched = &self.settings.searched;
-        if inherited.is_some() && !may_filter_system_calls(process, searched) && !self.is_served(process) {
-            return Ok(inherited);
-        }
-        Candidate::of(process, thread, &self.settings.searched)?;
-        if self.is_served(process) { Err(Refusal::Never(SERVED)) } else { Ok(None) }
+        let allowed = if inherited.is_some()
+            && !may_filter_system_calls(process, &maps, &mut harmless, searched)
+            && !self.is_served(process, &maps)
+        {
+            inherited
+        } else {
+            let candidate = Candidate::of(process, thread, maps, &mut harmless, searched)?;
+            if self.is_served(process, &candidate.maps) {
+                return Err(Refusal::Never(SERVED));
+            }
+            None
+        };
+        self.tree.set_harmless(process, harmless);
+        Ok(allowed)
     }
 
     /// Charges what was done since that time of the tracer to put the agent into a process.
@@ -250,11 +260,13 @@ impl AgentEngine {
     fn put_in(&mut self, process: i32, thread: i32) {
         let own = self.kernel.own_time();
         // It may have another program now, or filter its system calls.
+        let (maps, mut harmless) = (self.kernel.mappings(process), self.tree.take_harmless(process));
         let image = self.collecting.made_image().ok_or(Refusal::NotNow);
         let done = image.and_then(|image| {
-            let candidate = Candidate::of(process, thread, &self.settings.searched)?;
+            let candidate = Candidate::of(process, thread, maps, &mut harmless, &self.settings.searched)?;
             Ok((candidate.inject(process, thread, image)?, candidate.signal))
         });
+        self.tree.set_harmless(process, harmless);
         let done = done.map(|(way, signal)| {
             self.on_the_way.insert(process, way);
             self.agents.injected += 1;
