@@ -2,8 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs::{self, File};
-use std::io::{Seek, SeekFrom};
-use std::os::unix::fs::FileExt;
+use std::io::{Read, Seek};
 
 use formats::mapped_files::id_of_bytes;
 use object::read::elf::{FileHeader, NoteIterator, ProgramHeader, SectionHeader};
@@ -40,21 +39,23 @@ pub(crate) fn build_ids(mapped: &HashMap<Vec<u8>, Option<Vec<u8>>>, with_kernel:
 
 /// The id of an ELF file: its build id, or one of its bytes.
 pub(crate) fn id_of_file(file: &File) -> Option<Vec<u8>> {
+    /// Bytes that most files have all of it in.
+    const HEAD: usize = 4096;
     /// Bytes of a file without a build id that is read.
     const MOST: u64 = 1 << 30;
-    let mut head = [0; 4096];
-    let read = file.read_at(&mut head, 0).ok()?;
-    let head = &head[..read];
-    let build_id = match FileKind::parse(head).ok()? {
-        FileKind::Elf32 => build_id::<elf::FileHeader32<Endianness>>(head, file),
-        FileKind::Elf64 => build_id::<elf::FileHeader64<Endianness>>(head, file),
+    let (mut begin, mut head) = (file, Vec::with_capacity(HEAD));
+    begin.rewind().ok()?;
+    begin.take(HEAD as u64).read_to_end(&mut head).ok()?;
+    let build_id = match FileKind::parse(&*head).ok()? {
+        FileKind::Elf32 => build_id::<elf::FileHeader32<Endianness>>(&head, file),
+        FileKind::Elf64 => build_id::<elf::FileHeader64<Endianness>>(&head, file),
         _ => return None,
     };
     if let Some(id) = build_id.filter(|id| id.iter().any(|byte| *byte != 0)) {
         return Some(id);
     }
     let (length, mut file) = (file.metadata().ok()?.len(), file);
-    file.seek(SeekFrom::Start(0)).ok()?;
+    file.rewind().ok()?;
     if length <= MOST { Some(id_of_bytes(file).ok()?.to_vec()) } else { None }
 }
 

@@ -46,7 +46,7 @@ pub(crate) struct OnTheWay {
 /// What is known of a process that may get the agent.
 pub(crate) struct Candidate {
     pub(crate) signal: i32,
-    pub(crate) maps: Vec<Mapping>,
+    maps: Vec<Mapping>,
 }
 
 impl Candidate {

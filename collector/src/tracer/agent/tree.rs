@@ -1,11 +1,14 @@
 //! The processes and threads of the program, and which processes have the agent.
 
 use std::collections::HashMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::errno::Errno;
 use crate::sys::process::Mapping;
 use crate::sys::{EventFd, own_thread, realtime_signal};
+
+/// For how long a mapping is believed to be of the code that was searched.
+const MOMENT: Duration = Duration::from_secs(1);
 
 /// Whether a process has the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,8 +110,8 @@ struct Process {
     quiet_since: Option<Duration>,
     /// How much code it had mapped when it was last looked at, KiB.
     code: u64,
-    /// The mappings whose code was searched a moment ago, and makes no filters of system calls.
-    harmless: Vec<Mapping>,
+    /// When its code was searched, and the mappings that make no filters of system calls.
+    harmless: Option<(Instant, Vec<Mapping>)>,
     /// A clock of its program has overflowed.
     has_computed: bool,
     /// It was counted as one that has no bursts: its next program is not counted again.
@@ -125,7 +128,7 @@ impl Process {
             was_watched: false,
             quiet_since: None,
             code: 0,
-            harmless: Vec::new(),
+            harmless: None,
             has_computed: false,
             is_counted_out: false,
         }
@@ -176,23 +179,28 @@ impl Tree {
         known.is_some_and(|process| std::mem::replace(&mut process.code, code) != code)
     }
 
-    /// These mappings of a process are known to make no filters of system calls, until somebody asks which are.
-    pub(crate) fn set_harmless(&mut self, process: i32, maps: Vec<Mapping>) {
+    /// These mappings of a process are known to make no filters of system calls, for a moment. The next look asks again, whatever amount of code
+    /// it finds.
+    pub(crate) fn set_harmless(&mut self, process: i32, maps: Vec<Mapping>, now: Instant) {
         if let Some(process) = self.processes.get_mut(&process) {
-            process.harmless = maps;
+            (process.harmless, process.code) = (Some((now, maps)), 0);
         }
     }
 
-    /// Which are: the same file may be another one when it is mapped again later.
-    pub(crate) fn take_harmless(&mut self, process: i32) -> Vec<Mapping> {
-        self.processes.get_mut(&process).map(|process| std::mem::take(&mut process.harmless)).unwrap_or_default()
+    /// Which are. Later, the same file may be another one at the same place.
+    pub(crate) fn take_harmless(&mut self, process: i32, now: Instant) -> Vec<Mapping> {
+        let known = self.processes.get_mut(&process).and_then(|process| process.harmless.take());
+        known
+            .filter(|(then, _)| now.saturating_duration_since(*then) < MOMENT)
+            .map(|(_, maps)| maps)
+            .unwrap_or_default()
     }
 
     /// A process has another program, and has used so much CPU time.
     pub(crate) fn begins_anew(&mut self, process: i32, used: Duration) {
         if let Some(process) = self.processes.get_mut(&process) {
             (process.used_before, process.has_computed) = (used, false);
-            process.harmless.clear();
+            (process.harmless, process.code) = (None, 0);
         }
     }
 
@@ -319,5 +327,44 @@ impl Tree {
     pub(crate) fn threads_of(&self, process: i32) -> Vec<i32> {
         let of_process = |(thread, watched): (&i32, &Watched)| (watched.process == process).then_some(*thread);
         self.threads.iter().filter_map(of_process).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn harmless_code_is_believed_for_a_moment_in_one_program() {
+        let map = Mapping {
+            start: 0x1000,
+            end: 0x2000,
+            prot: 5,
+            shared: false,
+            offset: 0,
+            device: (8, 1),
+            inode: 7,
+            path: b"/lib/it.so".to_vec(),
+        };
+        let mut tree = Tree::default();
+        tree.set_state(3, State::Without);
+        let now = Instant::now();
+        let later = |milliseconds| now + Duration::from_millis(milliseconds);
+        let set = |tree: &mut Tree| tree.set_harmless(3, vec![map.clone()], now);
+        set(&mut tree);
+        assert_eq!(tree.take_harmless(3, later(900)), [map.clone()]);
+        assert_eq!(tree.take_harmless(3, now), [], "taken");
+        set(&mut tree);
+        assert_eq!(tree.take_harmless(3, later(1000)), [], "late");
+        set(&mut tree);
+        tree.begins_anew(3, Duration::ZERO);
+        assert_eq!(tree.take_harmless(3, now), [], "another program");
+
+        // As much code as before is looked at again in a process that gets the agent, and in another program.
+        assert!(tree.has_other_code(3, 40) && !tree.has_other_code(3, 40));
+        set(&mut tree);
+        assert!(tree.has_other_code(3, 40) && !tree.has_other_code(3, 40));
+        tree.begins_anew(3, Duration::ZERO);
+        assert!(tree.has_other_code(3, 40));
     }
 }

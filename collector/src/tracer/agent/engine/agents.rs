@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use agent::LoadStatus;
 
 use crate::sys::process::{guards, user_time};
+use crate::tracer::agent::engine::serving::SERVED;
 use crate::tracer::agent::engine::{AgentEngine, SOON_SEEN};
 use crate::tracer::agent::filter_makers::makes_filters;
 use crate::tracer::agent::injection::{Refusal, lets_through, load_status, own_filters, waits_for};
@@ -163,8 +164,10 @@ impl AgentEngine {
             let guards = guards(process as u32);
             let why = if guards.filters > own_filters() {
                 "it began to filter its system calls (seccomp)"
-            } else if self.tree.has_other_code(process, guards.code) && self.has_filter_makers(process) {
-                "it loaded code that makes filters of system calls (seccomp)"
+            } else if self.tree.has_other_code(process, guards.code)
+                && let Some(why) = self.harm_of_code(process)
+            {
+                why
             } else if self.starting.is_over()
                 && self.tree.quiet_for(process, user_time) > longest_quiet(self.tree.longest_period(process))
             {
@@ -176,10 +179,15 @@ impl AgentEngine {
         }
     }
 
-    /// Whether a process has code by now that makes filters of system calls.
-    fn has_filter_makers(&mut self, process: i32) -> bool {
-        let (maps, mut harmless) = (self.kernel.mappings(process), self.tree.take_harmless(process));
-        makes_filters(process, &maps, &mut harmless, &self.settings.searched) != Some(false)
+    /// What harm the agent does by now in a process that has other code.
+    fn harm_of_code(&mut self, process: i32) -> Option<&'static str> {
+        let maps = self.kernel.mappings(process);
+        if self.is_served(process, &maps) {
+            return Some(SERVED);
+        }
+        let mut harmless = self.tree.take_harmless(process, self.kernel.now());
+        let makes_none = makes_filters(process, &maps, &mut harmless, &self.settings.searched) == Some(false);
+        (!makes_none).then_some("it loaded code that makes filters of system calls (seccomp)")
     }
 
     /// The clock of a thread overflows once, until its burst is seen, which is soon.

@@ -146,20 +146,19 @@ impl AgentEngine {
     fn allows_agent(&mut self, process: i32, thread: i32) -> Result<Option<i32>, Refusal> {
         let inherited = self.collecting.made_image().and_then(|image| inherited_signal(process, image));
         let (maps, mut harmless) = (self.kernel.mappings(process), Vec::new());
+        // Who serves a file may not answer: none of its code is read.
+        if self.is_served(process, &maps) {
+            return Err(Refusal::Never(SERVED));
+        }
         let searched = &self.settings.searched;
-        let allowed = if inherited.is_some()
-            && !may_filter_system_calls(process, &maps, &mut harmless, searched)
-            && !self.is_served(process, &maps)
-        {
-            inherited
-        } else {
-            let candidate = Candidate::of(process, thread, maps, &mut harmless, searched)?;
-            if self.is_served(process, &candidate.maps) {
-                return Err(Refusal::Never(SERVED));
+        let allowed = match inherited {
+            Some(_) if !may_filter_system_calls(process, &maps, &mut harmless, searched) => inherited,
+            _ => {
+                Candidate::of(process, thread, maps, &mut harmless, searched)?;
+                None
             }
-            None
         };
-        self.tree.set_harmless(process, harmless);
+        self.tree.set_harmless(process, harmless, self.kernel.now());
         Ok(allowed)
     }
 
@@ -260,14 +259,15 @@ impl AgentEngine {
     fn put_in(&mut self, process: i32, thread: i32) {
         let own = self.kernel.own_time();
         // It may have another program now, or filter its system calls.
-        let (maps, mut harmless) = (self.kernel.mappings(process), self.tree.take_harmless(process));
+        let now = self.kernel.now();
+        let (maps, mut harmless) = (self.kernel.mappings(process), self.tree.take_harmless(process, now));
         let image = self.collecting.made_image().ok_or(Refusal::NotNow);
         let done = image.and_then(|image| {
             let candidate = Candidate::of(process, thread, maps, &mut harmless, &self.settings.searched)?;
             Ok((candidate.inject(process, thread, image)?, candidate.signal))
         });
-        self.tree.set_harmless(process, harmless);
         let done = done.map(|(way, signal)| {
+            self.tree.set_harmless(process, harmless, now);
             self.on_the_way.insert(process, way);
             self.agents.injected += 1;
             self.next_look = LOADING;
