@@ -1,6 +1,7 @@
 //! Processes that are switched off take no bursts.
 
 use crate::tracer::agent::engine::AgentEngine;
+use crate::tracer::kernel::Kernel;
 use crate::tracer::shared::monotonic_time;
 
 impl AgentEngine {
@@ -18,6 +19,10 @@ impl AgentEngine {
                 watched.switch(off);
                 on_again.extend((!off).then_some(thread));
             }
+        }
+        // What is off is not looked after: filters of system calls may have come meanwhile.
+        if !on_again.is_empty() {
+            self.next_look_after = self.kernel.now();
         }
         // It has computed meanwhile, and was not to have bursts.
         on_again.into_iter().for_each(|thread| self.tree.is_not_quiet(thread));
