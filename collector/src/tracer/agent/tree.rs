@@ -352,7 +352,7 @@ mod tests {
         let later = |milliseconds| now + Duration::from_millis(milliseconds);
         let set = |tree: &mut Tree| tree.set_harmless(3, vec![map.clone()], now);
         set(&mut tree);
-        assert_eq!(tree.take_harmless(3, later(900)), [map.clone()]);
+        assert_eq!(tree.take_harmless(3, later(900)), std::slice::from_ref(&map));
         assert_eq!(tree.take_harmless(3, now), [], "taken");
         set(&mut tree);
         assert_eq!(tree.take_harmless(3, later(1000)), [], "late");
