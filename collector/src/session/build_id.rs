@@ -39,7 +39,7 @@ pub(crate) fn build_ids(mapped: &HashMap<Vec<u8>, Option<Vec<u8>>>, with_kernel:
 
 /// The id of an ELF file: its build id, or one of its bytes.
 pub(crate) fn id_of_file(file: &File) -> Option<Vec<u8>> {
-    /// Bytes that most files have all of it in.
+    /// Bytes at the beginning of a file: in most, headers and notes are there.
     const HEAD: usize = 4096;
     /// Bytes of a file without a build id that is read.
     const MOST: u64 = 1 << 30;
@@ -59,7 +59,7 @@ pub(crate) fn id_of_file(file: &File) -> Option<Vec<u8>> {
     if length <= MOST { Some(id_of_bytes(file).ok()?.to_vec()) } else { None }
 }
 
-/// Of a file that begins so: linkers put headers and notes at the beginning.
+/// The build id of a file, from its first bytes if it is there.
 fn build_id<Elf: FileHeader<Endian = Endianness>>(head: &[u8], file: &File) -> Option<Vec<u8>> {
     elf_build_id::<Elf, _>(head).or_else(|| elf_build_id::<Elf, _>(&ReadCache::new(file)))
 }

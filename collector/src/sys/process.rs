@@ -254,15 +254,15 @@ impl Mapping {
     }
 }
 
-/// The mappings of a process, by address, read as they are asked for: of many, to name the files takes the kernel long. None if it has ended or is
-/// another user's.
+/// The mappings of a process, by address, read as they are asked for: the kernel takes long to name the files of many. None if it has ended or is
+/// another user's; those before an error, where one comes later.
 pub(crate) fn each_mapping(pid: u32) -> impl Iterator<Item = Mapping> {
     let file = File::open(proc_path(pid).join("maps")).ok();
     let lines = file.into_iter().flat_map(|file| BufReader::with_capacity(PIECE, file).split(b'\n'));
     lines.map_while(Result::ok).filter_map(|line| mapping(&line))
 }
 
-/// All of them.
+/// All of them, or none: who asks whether a process has something must not be told of a part.
 pub(crate) fn mappings(pid: u32) -> Vec<Mapping> {
     let maps = contents(&proc_path(pid).join("maps"));
     maps.split(|&byte| byte == b'\n').filter_map(mapping).collect()
