@@ -4,7 +4,7 @@ mod support;
 
 use lookahead::{CodeCache, Fuel, Overlay, Registers, StopReason, run};
 use support::pages::Pages;
-use support::tracee::{Event, Tracee};
+use support::tracee::{Event, Tracee, clear_what_this_cpu_lacks};
 use testing::Alone;
 
 const CODE: u64 = 0x40_0000;
@@ -65,6 +65,7 @@ impl Case {
         state.registers.rip = CODE;
         state.registers.general[6] = DATA;
         state.apply(self.before);
+        clear_what_this_cpu_lacks(&mut state.registers.vector);
         state
     }
 

@@ -11,7 +11,7 @@ use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use super::lockstep::{allow, differences, text};
-use super::tracee::{Event, Remote, Tracee};
+use super::tracee::{Event, Remote, Tracee, clear_what_this_cpu_lacks};
 
 /// Bytes of memory the instructions work on.
 const REGION: usize = 4 * 4096;
@@ -128,6 +128,7 @@ impl Bench {
         fill_vector(random, &mut self.vector);
         ours.vector = self.vector.clone();
         aim_vector(random, &bytes, &mut ours);
+        clear_what_this_cpu_lacks(&mut ours.vector);
         let mut memory = vec![0; REGION];
         for chunk in memory.chunks_exact_mut(8) {
             chunk.copy_from_slice(&random.value().to_le_bytes());

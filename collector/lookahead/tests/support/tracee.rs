@@ -191,6 +191,14 @@ impl Tracee {
     }
 }
 
+/// Clears the vector and mask registers, and the upper parts of them, that this CPU does not have: a state for both it and the interpreter.
+pub fn clear_what_this_cpu_lacks(vector: &mut VectorState) {
+    let mut area = [0; 16384];
+    vector.to_xsave(&mut area);
+    let held = VectorState::from_xsave(&area).expect("an XSAVE area");
+    (vector.zmm, vector.mask) = (held.zmm, held.mask);
+}
+
 /// Keeps the calling thread, and the processes it starts from now on, on the CPU it is on: the kernel writes the CPU's number into
 /// the `rseq` area of a thread, and taking turns on one CPU is much faster than waking each other across two.
 fn stay_on_this_cpu() {
