@@ -73,8 +73,8 @@ impl<R: Read> Entry<R> {
         let value = u64::from_le_bytes(*bytes.get(CHECKED..)?.first_chunk()?);
         // No more than there are.
         let length = length.checked_sub(HEADER as u64)?.checked_sub(value)?;
-        bytes.resize(HEADER + usize::try_from(value).ok()?, 0);
-        file.read_exact(&mut bytes[HEADER..]).ok()?;
+        bytes.reserve_exact(usize::try_from(value).ok()?);
+        (&mut file).take(value).read_to_end(&mut bytes).ok()?;
         let (found, checked) = bytes.split_at_checked(CHECKED)?;
         (found == begin(key, checked)).then_some(Entry { begin: bytes, rest: file, length })
     }

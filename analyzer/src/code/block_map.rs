@@ -4,7 +4,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::block::{Block, BlockStatistics};
 use super::cut::{Cut, cut};
-use super::kept::{KeptBlocks, ReadBlocks};
+use super::kept_blocks::{KeptBlocks, ReadBlocks};
 use super::trace::trace;
 use super::{FunctionTable, Image, Observed};
 use crate::address::Svma;

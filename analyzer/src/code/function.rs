@@ -1,5 +1,7 @@
 //! A function of an image.
 
+use serde::{Deserialize, Serialize};
+
 use super::names::Name;
 use crate::address::Svma;
 
@@ -8,7 +10,7 @@ use crate::address::Svma;
 pub struct FunctionId(pub u32);
 
 /// Where a function's range comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Origin {
     /// A symbol of `.symtab` (of the file or of its separate debug file).
     Symbol,

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use super::Image;
 use super::eh_frame::unwind_ranges;
 use super::function::{Function, FunctionId};
+use super::kept_functions::KeptFunctions;
 use super::layers::{bound_unsized, fill, flatten, gaps, merge_aliases};
 use super::names::{Name, NameBytes, NamesOf};
 use super::plt::add_plt_entries;
@@ -34,6 +35,18 @@ impl FunctionTable {
     /// The functions that the image and its separate debug file describe. The caller has compared the build-ids.
     pub fn with_debug_file(image: &Image, debug_file: &Image) -> Self {
         Self::build(image, Some(debug_file))
+    }
+
+    /// They, to be kept.
+    pub(crate) fn kept(&self) -> KeptFunctions<'_> {
+        KeptFunctions(Cow::Borrowed(&self.functions))
+    }
+
+    /// Those that were found in an image and its debug file before. `None` if they can be none of the image.
+    pub(crate) fn of_kept(kept: KeptFunctions<'_>, image: &Image, debug_file: Option<&Image>) -> Option<Self> {
+        let regions = regions(image);
+        let names = NameBytes::of(image, debug_file);
+        kept.are_within(&regions).then(|| FunctionTable { functions: kept.0.into_owned(), regions, names })
     }
 
     /// The function that holds an address. `None` outside of the image's code.

@@ -3,12 +3,14 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::Image;
 use super::file_bytes::FileBytes;
 use crate::address::Svma;
 
 /// Which file holds a name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum NamesOf {
     /// The file that was mapped.
     Image,
@@ -17,7 +19,7 @@ pub(crate) enum NamesOf {
 }
 
 /// How a function is named.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Name {
     /// By the string at a file offset.
     String(NamesOf, u32),

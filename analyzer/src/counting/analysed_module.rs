@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::address::Svma;
 use crate::binaries::Binary;
-use crate::code::{BlockMap, FunctionTable, Image, Observed};
+use crate::code::{BlockMap, FunctionTable, Image, KeptFunctions, Observed};
 use crate::counting::straight_line::{LineBreaks, StraightLines};
 use crate::lines::SourceIndex;
 
@@ -33,9 +33,15 @@ impl AnalysedModule {
         Self::of_parts(binary, functions, observed, blocks)
     }
 
-    /// The same of blocks that were cut before. `None` if they cannot be of this file.
-    pub(crate) fn with_blocks(binary: Binary, observed: Observed, blocks: BlockMap) -> Option<Self> {
-        let functions = binary.functions();
+    /// The same of functions that were found, and blocks that were cut, before. `None` if they cannot be of this file.
+    pub(crate) fn of_kept(
+        binary: Binary,
+        functions: KeptFunctions<'_>,
+        observed: Observed,
+        blocks: BlockMap,
+    ) -> Option<Self> {
+        let debug_file = binary.debug_file.as_ref().map(|debug_file| &debug_file.image);
+        let functions = FunctionTable::of_kept(functions, &binary.image, debug_file)?;
         blocks.is_of(&functions).then(|| Self::of_parts(binary, functions, observed, blocks))
     }
 

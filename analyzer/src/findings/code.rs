@@ -11,15 +11,23 @@ use serde::{Deserialize, Serialize};
 use super::ModuleFindings;
 use crate::CountedModule;
 use crate::binaries::{Binary, BinarySearch};
-use crate::code::{BlockMap, Observed};
+use crate::code::{BlockMap, KeptFunctions, Observed};
 use crate::counting::{AnalysedModule, Code, ModuleCounts, UnreadBlock};
 use crate::recording::ModuleTable;
 
 /// The code of a module.
 #[derive(Serialize, Deserialize)]
 pub(super) enum CodeFindings<'a> {
-    Read { file: Box<FoundFile<'a>>, observed: Cow<'a, Observed>, blocks: Cow<'a, BlockMap> },
-    Unread { why: Cow<'a, str>, blocks: Cow<'a, [UnreadBlock]> },
+    Read {
+        file: Box<FoundFile<'a>>,
+        functions: KeptFunctions<'a>,
+        observed: Cow<'a, Observed>,
+        blocks: Cow<'a, BlockMap>,
+    },
+    Unread {
+        why: Cow<'a, str>,
+        blocks: Cow<'a, [UnreadBlock]>,
+    },
 }
 
 /// What the search for a module's file found.
@@ -61,6 +69,7 @@ impl<'a> ModuleFindings<'a> {
         let code = match &counts.code {
             Code::Read(code) => CodeFindings::Read {
                 file: FoundFile::of(&code.binary).filter(|file| file.tells_changes_after(began)).map(Box::new)?,
+                functions: code.functions.kept(),
                 observed: Cow::Borrowed(&code.observed),
                 blocks: Cow::Borrowed(&code.blocks),
             },
@@ -89,12 +98,13 @@ impl<'a> ModuleFindings<'a> {
     ) -> Option<CountedModule> {
         let ModuleFindings { module, code, sums, biased, broken, strange_branches, blocks } = self;
         let code = match code {
-            CodeFindings::Read { file, observed, blocks } => {
+            CodeFindings::Read { file, functions, observed, blocks } => {
                 let binary = search.open(modules.get(module)).ok()?;
                 if FoundFile::of(&binary)? != *file {
                     return None;
                 }
-                Code::Read(Arc::new(AnalysedModule::with_blocks(binary, observed.into_owned(), blocks.into_owned())?))
+                let (observed, blocks) = (observed.into_owned(), blocks.into_owned());
+                Code::Read(Arc::new(AnalysedModule::of_kept(binary, functions, observed, blocks)?))
             }
             CodeFindings::Unread { why, blocks } => {
                 let is_same = || search.open(modules.get(module)).is_err_and(|error| error.to_string() == why);

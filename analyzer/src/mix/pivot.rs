@@ -17,6 +17,7 @@ use crate::mix::source::{Place, SourceOf, Sources};
 use crate::mix::timed::{Timed, cycles_of_each};
 use crate::mix::values::NONE;
 use crate::mix::{Dimension, Filter, Key, Unmatched};
+use crate::parallel::in_parallel;
 use crate::uncertainty::{Design, Interval, SLICES, Sampled, Slice, SliceSet};
 use crate::{Analysis, CountedBlock, CountedModule, GroupCount};
 
@@ -169,19 +170,29 @@ impl Sum {
     pub fn of<'a>(cells: impl IntoIterator<Item = &'a Cell>) -> Self {
         let mut sum = Sum::default();
         for cell in cells {
-            sum.count += cell.count;
-            sum.sampled.add(&cell.sampled, 1.0);
-            sum.samples += cell.samples;
-            sum.taken.add(cell.taken);
-            sum.timed.add(cell.timed);
-            if let Some(operations) = &cell.operations {
-                sum.operations.get_or_insert_default().add(operations);
-            }
+            let Cell { count, sampled, samples, taken, operations, timed, .. } = cell;
+            sum.add((*count, sampled, *samples), (*taken, *timed), operations.as_deref());
             for (cells, slice) in sum.seen.iter_mut().zip(Slice::all()) {
                 *cells += u32::from(cell.sampled.seen.has(slice));
             }
         }
         sum
+    }
+
+    fn add(
+        &mut self,
+        (count, sampled, samples): (f64, &Sampled, f64),
+        (taken, timed): (Taken, Timed),
+        operations: Option<&ExecutedOperations>,
+    ) {
+        self.count += count;
+        self.sampled.add(sampled, 1.0);
+        self.samples += samples;
+        self.taken.add(taken);
+        self.timed.add(timed);
+        if let Some(operations) = operations {
+            self.operations.get_or_insert_default().add(operations);
+        }
     }
 
     /// What it has more than one of its parts: count and replicates.
@@ -228,6 +239,12 @@ pub fn mix(analysis: &Analysis, query: &Query) -> Result<Mix, MixError> {
 
 /// The same, with loops that have been looked for.
 pub(crate) fn mix_with_loops(analysis: &Analysis, query: &Query, loops: &LoopTable) -> Result<Mix, MixError> {
+    /// Of a compiler a quarter of what ran, of most programs all.
+    const COUNTS_OF_PIECE: usize = 1 << 14;
+    mix_by_pieces(analysis, query, loops, COUNTS_OF_PIECE)
+}
+
+fn mix_by_pieces(analysis: &Analysis, query: &Query, loops: &LoopTable, counts: usize) -> Result<Mix, MixError> {
     if query.rows.is_empty() {
         return Err(MixError::NoRows);
     }
@@ -248,26 +265,32 @@ pub(crate) fn mix_with_loops(analysis: &Analysis, query: &Query, loops: &LoopTab
         let of_functions = filters.iter_mut().filter(|filter| filter.key == Dimension::Function);
         of_functions.for_each(|filter| unmatched.extend(filter.resolve(&existing)));
     }
-    let mut pivot = Pivot {
+    let needs_source = keys.iter().any(|key| key.is_of_source());
+    let sources = if needs_source { Sources::read(analysis, query.threads) } else { Sources::default() };
+    let executed = Executed::all(analysis, query.taken);
+    let empty = || Pivot {
         with_form: keys.iter().any(Key::needs_form),
-        keys,
+        keys: &keys,
         shown,
         query,
         loops,
-        filters,
+        filters: filters.clone(),
         values: Values::default(),
         of_kinds: FastMap::default(),
         operations: query.operations.then(OperationsOf::new),
         by_block: HashMap::new(),
         sums: FastMap::default(),
     };
-    let needs_source = pivot.keys.iter().any(|key| key.is_of_source());
-    let sources = if needs_source { Sources::read(analysis, query.threads) } else { Sources::default() };
-    for (index, module) in analysis.counted.iter().enumerate() {
-        pivot.add_module(analysis, (index, module), &sources.of(module));
-    }
+    let pivots = in_parallel(pieces(&executed, counts), query.threads, |piece| {
+        let mut pivot = empty();
+        for (of, counts) in piece {
+            pivot.add_blocks(analysis, of, counts, &sources.of(of.module));
+        }
+        pivot
+    });
+    let mut pivot = pivots.into_iter().reduce(Pivot::with).unwrap_or_else(empty);
     for filter in pivot.filters.iter_mut().filter(|filter| filter.key != Dimension::Function) {
-        unmatched.extend(filter.resolve(&pivot.values.seen(&filter.key, &pivot.keys)));
+        unmatched.extend(filter.resolve(&pivot.values.seen(&filter.key, pivot.keys)));
     }
     let calls = if query.calls { Calls::of(analysis) } else { Calls::default() };
     let mut notes = sources.notes();
@@ -275,6 +298,55 @@ pub(crate) fn mix_with_loops(analysis: &Analysis, query: &Query, loops: &LoopTab
         notes.extend(Branches::not_known(analysis));
     }
     Ok(Mix { unmatched, notes, calls, ..pivot.finish(analysis.design) })
+}
+
+/// What was executed of a module.
+struct Executed<'a> {
+    /// Its index in the analysis.
+    at: usize,
+    module: &'a CountedModule,
+    branches: Branches<'a>,
+    /// Executions of each block by group, in order of blocks, so that every block is decoded once.
+    counts: Vec<GroupCount<'a>>,
+}
+
+impl<'a> Executed<'a> {
+    /// Of all modules. `taken`: blocks whose branches were taken, too.
+    fn all(analysis: &'a Analysis, taken: bool) -> Vec<Self> {
+        let of = |(at, module): (usize, &'a CountedModule)| {
+            let branches = if taken { Branches::of(analysis, module) } else { Branches::default() };
+            let was_taken = |block: &CountedBlock| branches.within(block.start..block.end).count > 0.0;
+            let mut counts: Vec<GroupCount<'_>> = module.group_counts(&analysis.scale).collect();
+            counts.retain(|count| count.count > 0.0 || was_taken(count.block));
+            counts.sort_unstable_by_key(|count| (count.block.index, count.group));
+            Executed { at, module, branches, counts }
+        };
+        analysis.counted.iter().enumerate().map(of).collect()
+    }
+}
+
+type Piece<'a> = Vec<(&'a Executed<'a>, &'a [GroupCount<'a>])>;
+
+/// The counts of all modules, in pieces that threads share: so many of each, and those of one block together. Where they end does not depend on
+/// the threads, so sums of floating-point numbers do not, either.
+fn pieces<'a>(executed: &'a [Executed<'a>], counts: usize) -> Vec<Piece<'a>> {
+    let mut pieces: Vec<Piece<'_>> = Vec::new();
+    let mut room = 0;
+    for of in executed {
+        let mut rest = &of.counts[..];
+        while !rest.is_empty() {
+            if room == 0 {
+                pieces.push(Vec::new());
+                room = counts;
+            }
+            let last = rest[room.min(rest.len()) - 1].block.index;
+            let (piece, after) = rest.split_at(rest.partition_point(|count| count.block.index <= last));
+            pieces.last_mut().into_iter().for_each(|last| last.push((of, piece)));
+            room = room.saturating_sub(piece.len());
+            rest = after;
+        }
+    }
+    pieces
 }
 
 /// The names of all functions that ran.
@@ -289,7 +361,7 @@ fn functions(analysis: &Analysis) -> BTreeSet<String> {
 }
 
 struct Pivot<'a> {
-    keys: Vec<Key>,
+    keys: &'a [Key],
     shown: usize,
     /// Whether a key is of the form of instructions.
     with_form: bool,
@@ -359,13 +431,14 @@ impl Values {
 }
 
 impl Pivot<'_> {
-    fn add_module(&mut self, analysis: &Analysis, (at, module): (usize, &CountedModule), source: &SourceOf<'_>) {
-        // Executions of each block by group, in order of blocks, so that every block is decoded once.
-        let mut counts: Vec<GroupCount<'_>> = module.group_counts(&analysis.scale).collect();
-        let branches = if self.query.taken { Branches::of(analysis, module) } else { Branches::default() };
-        let was_taken = |block: &CountedBlock| branches.within(block.start..block.end).count > 0.0;
-        counts.retain(|count| count.count > 0.0 || was_taken(count.block));
-        counts.sort_unstable_by_key(|count| (count.block.index, count.group));
+    /// Adds what was executed of some blocks of a module.
+    fn add_blocks(
+        &mut self,
+        analysis: &Analysis,
+        &Executed { at, module, branches, .. }: &Executed<'_>,
+        counts: &[GroupCount<'_>],
+        source: &SourceOf<'_>,
+    ) {
         let of_function = |key: &Key| *key == Dimension::Function || *key == Dimension::BranchSite;
         let names_functions = self.keys.iter().any(of_function);
         let mut functions: HashMap<u32, u32> = HashMap::new();
@@ -379,7 +452,7 @@ impl Pivot<'_> {
                     .or_insert_with(|| self.values.id(&module.function_name(block.index).unwrap_or(UNREADABLE.into())))
             });
             let mut of_block: Ids = [0; MAX_KEYS];
-            for (slot, key) in of_block.iter_mut().zip(&self.keys) {
+            for (slot, key) in of_block.iter_mut().zip(self.keys) {
                 *slot = match key.dimension() {
                     Some(Dimension::Function) => function.unwrap_or_default(),
                     Some(Dimension::Module) => self.values.id(&analysis.modules.get(module.counts.module).path),
@@ -437,7 +510,7 @@ impl Pivot<'_> {
     fn with_group(&mut self, analysis: &Analysis, group: GroupId) -> [Option<u32>; MAX_KEYS] {
         let group = analysis.group(group);
         let mut places = [None; MAX_KEYS];
-        for (place, key) in places.iter_mut().zip(&self.keys) {
+        for (place, key) in places.iter_mut().zip(self.keys) {
             *place = match key.dimension() {
                 Some(Dimension::Process) => Some(self.values.id(&group.process)),
                 Some(Dimension::Thread) => Some(self.values.id(&group.thread)),
@@ -468,7 +541,7 @@ impl Pivot<'_> {
         };
         let asks_instructions = self.operations.is_some() || self.keys.iter().any(Key::is_of_instruction);
         let Code::Read(code) = &module.counts.code else {
-            for (slot, dimension) in whole.values.iter_mut().zip(&self.keys) {
+            for (slot, dimension) in whole.values.iter_mut().zip(self.keys) {
                 if dimension.is_of_instruction() {
                     *slot = self.values.id(UNREADABLE);
                 }
@@ -484,7 +557,7 @@ impl Pivot<'_> {
             let of_kind = self.of_kind(Kind::of(&instruction, self.with_form));
             let mut values = of_block;
             let address = Svma(instruction.ip());
-            for ((slot, key), attribute) in values.iter_mut().zip(&self.keys).zip(of_kind) {
+            for ((slot, key), attribute) in values.iter_mut().zip(self.keys).zip(of_kind) {
                 match key.dimension() {
                     _ if key.is_attribute() => *slot = attribute,
                     Some(Dimension::BranchSite) => {
@@ -532,7 +605,7 @@ impl Pivot<'_> {
     fn of_kind(&mut self, kind: Kind) -> Ids {
         *self.of_kinds.entry(kind).or_insert_with(|| {
             let mut ids = [0; MAX_KEYS];
-            for (slot, key) in ids.iter_mut().zip(&self.keys) {
+            for (slot, key) in ids.iter_mut().zip(self.keys) {
                 if let Some(value) = key.value_of(&kind) {
                     *slot = self.values.id(&value);
                 }
@@ -546,6 +619,21 @@ impl Pivot<'_> {
         // All keys are looked at: what one of them leaves out has values of the others.
         let all = |all, (key, &id): ((usize, &Key), &u32)| values.pass(filters, key, id) && all;
         filters.is_empty() || keys.iter().enumerate().zip(cell).fold(true, all)
+    }
+
+    /// They, and those of blocks that come after them.
+    fn with(mut self, other: Self) -> Self {
+        let ids: Vec<u32> = other.values.texts.iter().map(|text| self.values.id(text)).collect();
+        let id = |other: u32| ids[other as usize];
+        self.values.passes.extend(other.values.passes.into_iter().map(|((place, of), pass)| ((place, id(of)), pass)));
+        self.by_block.extend(other.by_block);
+        for (mut cell, sum) in other.sums {
+            cell[..self.shown].iter_mut().for_each(|value| *value = id(*value));
+            let Sum { count, sampled, samples, taken, operations, timed, .. } = sum;
+            let all = self.sums.entry(cell).or_default();
+            all.add((count, &sampled, samples), (taken, timed), operations.as_deref());
+        }
+        self
     }
 
     fn finish(self, design: Design) -> Mix {
@@ -578,5 +666,70 @@ impl Pivot<'_> {
         });
         let all = Sum { count: instructions, ..Sum::of(&cells) };
         Mix { cells, instructions, all, design, by_block: self.by_block, ..Mix::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::Rules;
+    use perfdata::Recording;
+    use testing::Fixture;
+
+    use super::*;
+    use crate::binaries::{BinaryOverride, BinarySearch};
+    use crate::counting::{Detail, GroupBy, TaskGroups};
+    use crate::recording::Subset;
+    use crate::{Options, analyze};
+
+    #[test]
+    fn pieces_and_threads_change_nothing() {
+        let fixture = Fixture::bursts("threads");
+        let recording = Recording::open(&fixture.recording).unwrap();
+        let named = BinaryOverride::new(Some(fixture.recorded_as.into()), fixture.binary.clone());
+        let options = Options {
+            search: BinarySearch { overrides: vec![named], ..BinarySearch::default() },
+            subset: Subset::Whole,
+            group_by: GroupBy { tasks: TaskGroups::Thread, ..GroupBy::default() },
+            detail: Detail::Branches,
+            core: None,
+            threads: 1,
+            rules: &Rules::default(),
+        };
+        let analysis = analyze(&recording, &options, &|_| ()).unwrap();
+        let query = |threads: usize, rows: &[Dimension]| Query {
+            rows: rows.iter().copied().map(Key::from).collect(),
+            columns: vec![Dimension::Thread.into()],
+            filters: vec![Filter::read("mnemonic!=nop,nothing", &Default::default()).unwrap()],
+            taken: true,
+            operations: true,
+            blocks: true,
+            threads,
+            ..Query::default()
+        };
+        for rows in [&[Dimension::Mnemonic][..], &[Dimension::Function, Dimension::BranchSite], &[Dimension::Module]] {
+            let mix = |threads, counts| {
+                mix_by_pieces(&analysis, &query(threads, rows), &LoopTable::default(), counts).unwrap()
+            };
+            let whole = mix(1, usize::MAX);
+            assert!(whole.cells.len() > 1 && whole.by_block.len() > 20);
+            for counts in [1, 7, 100] {
+                let one = mix(1, counts);
+                assert_eq!(one, mix(3, counts), "{counts}");
+                assert!((one.instructions / whole.instructions - 1.0).abs() < 1e-12);
+                assert_eq!((&one.unmatched, one.by_block.len()), (&whole.unmatched, whole.by_block.len()));
+                let names = |mix: &Mix| -> BTreeMap<Vec<String>, [f64; 4]> {
+                    let numbers = |cell: &Cell| {
+                        let bytes = cell.operations.as_ref().map_or(0.0, |operations| operations.sum.bytes());
+                        [cell.count, cell.samples, cell.taken.count, bytes]
+                    };
+                    mix.cells.iter().map(|cell| ([&cell.row[..], &cell.column].concat(), numbers(cell))).collect()
+                };
+                let (one, whole) = (names(&one), names(&whole));
+                assert!(one.keys().eq(whole.keys()));
+                for (one, whole) in one.values().flatten().zip(whole.values().flatten()) {
+                    assert!((one - whole).abs() <= 1e-9 * whole.abs(), "{one} {whole}");
+                }
+            }
+        }
     }
 }
