@@ -89,8 +89,9 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 fn write(args: &Args, taxonomies: &Taxonomies, input: &Input<'_>) -> anyhow::Result<()> {
     let Some(file) = &args.after else {
         let mut side = Side::of(args, input, args.input.title(), Detail::Calls)?;
-        let contexts = side.take_contexts(args)?;
-        let data = side.data(args, side.composed(args, taxonomies)?)?.with_contexts(&side.analysis, contexts);
+        let calls = side.take_calls()?;
+        let (contexts, composed) = side.beside_contexts(args, calls, || side.composed(args, taxonomies))?;
+        let data = side.data(args, composed)?.with_contexts(&side.analysis, contexts);
         return write_to(args.file.as_deref(), |out| page::write(&side.title, &data, out));
     };
     let input_after = args.input.other(file, &READER)?;
@@ -98,10 +99,11 @@ fn write(args: &Args, taxonomies: &Taxonomies, input: &Input<'_>) -> anyhow::Res
     let [title_before, title_after] = titles;
     let before = Side::of(args, input, title_before, Detail::Branches)?;
     let mut after = Side::of(args, &input_after, title_after, Detail::Calls)?;
-    let contexts = after.take_contexts(args)?;
+    let calls = after.take_calls()?;
     let with = (&args.input.analysis.search(), args.input.analysis.threads());
     let mut compared = Compared::of([&before.analysis, &after.analysis], with);
-    let composed = [before.composed(args, taxonomies)?, after.composed(args, taxonomies)?];
+    let (contexts, composed) = after
+        .beside_contexts(args, calls, || Ok([before.composed(args, taxonomies)?, after.composed(args, taxonomies)?]))?;
     for (rows, composed) in compared.sides.iter_mut().zip(&composed) {
         if let Sampled(rows) = rows {
             rows.add_values(&composed.attributes);

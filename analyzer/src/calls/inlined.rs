@@ -5,9 +5,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use foldhash::HashMap as FastMap;
+
 use crate::address::Svma;
+use crate::calls::FunctionKey;
 use crate::calls::contexts::{CalledFunction, Calls};
-use crate::code::{demangle, instructions};
+use crate::code::{FunctionId, demangle, instructions};
 use crate::counting::Code;
 use crate::lines::{ScopeId, SourceIndex, joined};
 use crate::recording::ModuleId;
@@ -80,22 +83,29 @@ impl Inlined {
         let ran = joined(module.blocks.iter().map(|block| block.start..block.end));
         let index = code.source(ran, threads);
         self.notes.extend(index.notes().iter().cloned());
-        let mut chains: HashMap<ScopeId, Vec<usize>> = HashMap::new();
         let id = module.counts.module;
+        let mut called: FastMap<FunctionId, Option<usize>> = FastMap::default();
+        let mut sums: BTreeMap<(usize, Option<ScopeId>), f64> = BTreeMap::new();
         for counted in module.blocks.iter().filter(|block| block.count.count > 0.0) {
             let Some(block) = code.blocks.blocks().get(counted.index as usize) else { continue };
-            let key = crate::calls::FunctionKey::of(id, &code.functions, block.function);
-            let Some(function) = key.function() else { continue };
-            let function = CalledFunction { name: demangle(&code.functions.name(function)), module: id };
-            let Some(&function) = self.indexes.get(&function) else { continue };
+            let function = called.entry(block.function).or_insert_with(|| {
+                let function = FunctionKey::of(id, &code.functions, block.function).function()?;
+                let name = demangle(&code.functions.name(function));
+                self.indexes.get(&CalledFunction { name, module: id }).copied()
+            });
+            let Some(function) = *function else { continue };
             for instruction in instructions(&code.binary.image, block) {
                 let scope = index.at(Svma(instruction.ip())).map(|span| span.scope);
-                let chain = match scope {
-                    None => Vec::new(),
-                    Some(scope) => chains.entry(scope).or_insert_with(|| self.chain(&index, scope, id)).clone(),
-                };
-                *self.sums.entry((function, chain)).or_default() += counted.count.count;
+                *sums.entry((function, scope)).or_default() += counted.count.count;
             }
+        }
+        let mut chains: HashMap<ScopeId, Vec<usize>> = HashMap::new();
+        for ((function, scope), executed) in sums {
+            let chain = match scope {
+                None => Vec::new(),
+                Some(scope) => chains.entry(scope).or_insert_with(|| self.chain(&index, scope, id)).clone(),
+            };
+            *self.sums.entry((function, chain)).or_default() += executed;
         }
     }
 

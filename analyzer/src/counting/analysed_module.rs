@@ -1,7 +1,7 @@
 //! The code of a module, made once and handed on: its file, functions, blocks, and the straight lines through them.
 
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::address::Svma;
 use crate::binaries::Binary;
@@ -21,7 +21,7 @@ pub struct AnalysedModule {
     /// The blocks of the functions that were hit.
     pub blocks: BlockMap,
     pub(crate) breaks: LineBreaks,
-    source: OnceLock<(Vec<Range<Svma>>, Arc<SourceIndex>)>,
+    source: Mutex<Option<(Vec<Range<Svma>>, Arc<SourceIndex>)>>,
 }
 
 impl AnalysedModule {
@@ -47,16 +47,19 @@ impl AnalysedModule {
 
     fn of_parts(binary: Binary, functions: FunctionTable, observed: Observed, blocks: BlockMap) -> Self {
         let breaks = LineBreaks::of(&blocks);
-        AnalysedModule { binary, functions, observed, blocks, breaks, source: OnceLock::new() }
+        AnalysedModule { binary, functions, observed, blocks, breaks, source: Mutex::default() }
     }
 
     /// The debug information of some of its code, read by so many threads. What is asked for first is kept for who asks for the same.
     pub(crate) fn source(&self, ranges: Vec<Range<Svma>>, threads: usize) -> Arc<SourceIndex> {
-        if let Some((_, source)) = self.source.get().filter(|(known, _)| *known == ranges) {
+        // Who asks meanwhile waits for what is read, and does not read it, too.
+        let mut kept = self.source.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, source)) = kept.as_ref().filter(|(known, _)| *known == ranges) {
             return Arc::clone(source);
         }
         let source = Arc::new(SourceIndex::read(&self.binary, &ranges, threads.max(1)));
-        let _ = self.source.set((ranges, Arc::clone(&source))); // Others are read again.
+        // Others are read again.
+        kept.get_or_insert_with(|| (ranges, Arc::clone(&source)));
         source
     }
 

@@ -104,12 +104,14 @@ impl Kinds {
                 return vec![id];
             };
             let Some(of_code) = code.blocks.blocks().get(block.index as usize) else { return Vec::new() };
-            let ids = instructions(&code.binary.image, of_code).map(|instruction| {
-                let id = self.id(Some(Kind::of(&instruction, with_form)));
-                self.execute(id, executed, 1.0);
-                id
-            });
-            ids.collect()
+            let ids = instructions(&code.binary.image, of_code)
+                .map(|instruction| self.id(Some(Kind::of(&instruction, with_form))));
+            let ids: Vec<u32> = ids.collect();
+            // There are fewer kinds than instructions, and replicates are many numbers.
+            let mut sorted = ids.clone();
+            sorted.sort_unstable();
+            sorted.chunk_by(u32::eq).for_each(|same| self.execute(same[0], executed, same.len() as f64));
+            ids
         });
         blocks.collect()
     }

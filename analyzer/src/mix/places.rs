@@ -71,19 +71,22 @@ impl Places {
                     return vec![(0, place)];
                 };
                 let Some(of_code) = code.blocks.blocks().get(block.index as usize) else { return Vec::new() };
-                let mut begun: Vec<(u32, u32)> = Vec::new();
-                for (at, instruction) in instructions(&code.binary.image, of_code).enumerate() {
+                let places = instructions(&code.binary.image, of_code).map(|instruction| {
                     let address = Svma(instruction.ip());
                     let of_source = [Dimension::Line, Dimension::File].map(|key| source.place(key, address));
-                    let place = *in_module
+                    *in_module
                         .entry(of_source)
-                        .or_insert_with(|| known.id(of_source.map(|place| source.value(place, address))));
-                    add(place, &mut known, 1.0);
-                    if begun.last().is_none_or(|(_, before)| *before != place) {
-                        begun.push((at as u32, place));
-                    }
-                }
-                begun
+                        .or_insert_with(|| known.id(of_source.map(|place| source.value(place, address))))
+                });
+                let places: Vec<u32> = places.collect();
+                let mut at = 0;
+                let begun = places.chunk_by(u32::eq).map(|same| {
+                    add(same[0], &mut known, same.len() as f64);
+                    let begins = at;
+                    at += same.len() as u32;
+                    (begins, same[0])
+                });
+                begun.collect()
             });
             blocks.push(of_module.collect());
         }

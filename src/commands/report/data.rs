@@ -4,7 +4,6 @@ use std::collections::HashMap;
 
 use analyzer::Analysis;
 use analyzer::annotate::{Annotation, SourceTexts};
-use analyzer::calls::Calls;
 use perfdata::Features;
 use serde::Serialize;
 
@@ -15,6 +14,7 @@ use super::contexts::Contexts;
 use super::key::KeyData;
 use super::names::Names;
 use super::short::Short;
+use super::side::FoundContexts;
 use super::source::{Source, SourceLines};
 use crate::commands::diff::Report;
 use crate::output::{Head, count, head_lines};
@@ -97,7 +97,7 @@ impl<'a> Data<'a> {
     }
 
     /// With calling contexts of its analysis and how far these reach, in sentences; or why there are none.
-    pub fn with_contexts(self, analysis: &Analysis, contexts: Result<(Calls, Vec<String>), String>) -> Self {
+    pub fn with_contexts(self, analysis: &Analysis, contexts: FoundContexts) -> Self {
         let contexts = match contexts {
             Ok((calls, notes)) => {
                 let mut known = HashMap::new();

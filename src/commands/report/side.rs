@@ -21,6 +21,9 @@ const MOST_INSTRUCTIONS: usize = 100_000;
 /// Threads with samples, of so many of which executions are told apart.
 const MOST_THREADS: u64 = 1000;
 
+/// Calling contexts, with what was inlined if lines of the source are read, and how far they reach; or why there are none.
+pub type FoundContexts = Result<(Calls, Vec<String>), String>;
+
 /// What is known of it.
 pub struct Side<'a> {
     pub title: String,
@@ -98,18 +101,11 @@ impl<'a> Side<'a> {
         Ok(Data::of(&self.analysis, &self.annotation, &self.head, composed, texts).named(self.title.clone(), features))
     }
 
-    /// Its calling contexts, with what was inlined if lines of the source are read, and how far they reach; or why there are none. They are
-    /// there once.
-    pub fn take_contexts(&mut self, args: &Args) -> anyhow::Result<Result<(Calls, Vec<String>), String>> {
+    /// Its calling contexts as they were found, or why there are none. They are there once.
+    pub fn take_calls(&mut self) -> anyhow::Result<Result<Calls, String>> {
         let calls = self.analysis.calls.take().filter(|calls| calls.walks > 0 && calls.instructions > 0.0);
         if let Some(calls) = calls {
-            let mut notes = describe(&calls);
-            if args.no_source {
-                return Ok(Ok((calls, notes)));
-            }
-            let (calls, more) = calls.with_inlined(&self.analysis, args.input.analysis.threads());
-            notes.extend(more);
-            return Ok(Ok((calls, notes)));
+            return Ok(Ok(calls));
         }
         Ok(Err(match self.analysis.origin {
             Origin::Exact => "exact counts do not say who called whom".to_owned(),
@@ -118,5 +114,33 @@ impl<'a> Side<'a> {
             }
             Origin::Recording => without_branches(self.input.recording()?),
         }))
+    }
+
+    /// What `make` makes while another thread looks for what was inlined into the functions of these contexts of its own.
+    pub fn beside_contexts<T>(
+        &self,
+        args: &Args,
+        calls: Result<Calls, String>,
+        make: impl FnOnce() -> anyhow::Result<T>,
+    ) -> anyhow::Result<(FoundContexts, T)> {
+        let (analysis, threads, no_source) = (&self.analysis, args.input.analysis.threads(), args.no_source);
+        let contexts = move || {
+            let calls = calls?;
+            let mut notes = describe(&calls);
+            if no_source {
+                return Ok((calls, notes));
+            }
+            let (calls, more) = calls.with_inlined(analysis, threads);
+            notes.extend(more);
+            Ok((calls, notes))
+        };
+        if threads <= 1 {
+            return Ok((contexts(), make()?));
+        }
+        std::thread::scope(|scope| {
+            let contexts = scope.spawn(contexts);
+            let made = make();
+            Ok((contexts.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), made?))
+        })
     }
 }
