@@ -21,8 +21,11 @@ pub struct AnalysedModule {
     /// The blocks of the functions that were hit.
     pub blocks: BlockMap,
     pub(crate) breaks: LineBreaks,
-    source: Mutex<Option<(Vec<Range<Svma>>, Arc<SourceIndex>)>>,
+    source: Mutex<Option<KeptSource>>,
 }
+
+/// The debug information of those ranges.
+type KeptSource = (Vec<Range<Svma>>, Arc<SourceIndex>);
 
 impl AnalysedModule {
     /// Cuts the code of a file into blocks where something was observed of it.
