@@ -4,7 +4,7 @@
 //! recording  -- content --+                       ~/.cache/hbbp/analyses/<key>
 //! options, models       --+-- key -- folder -->   entry: checksum, findings
 //! this executable       --+                         |
-//! binaries  <----------- compared, and cut into blocks again (`analyzer::Findings`)
+//! binaries  <----------- found and compared again (`analyzer::Findings`)
 //! ```
 //!
 //! See docs/design/cache.md. Nothing here is ever an error of a report: what cannot be kept is found anew.
@@ -114,7 +114,8 @@ impl<'a> Cache<'a> {
 mod tests {
     use std::time::Duration;
 
-    use analyzer::mix::{Query, mix};
+    use analyzer::counting::Code;
+    use analyzer::mix::{Dimension, Key, Query, mix};
     use analyzer::recording::Subset;
     use analyzer::uncertainty::Rows;
     use analyzer::{BinaryOverride, BinarySearch, analyze};
@@ -131,6 +132,8 @@ mod tests {
         let recording = Recording::open(&fixture.recording).unwrap();
         let named = BinaryOverride::new(Some(fixture.recorded_as.into()), fixture.binary.clone());
         let search = BinarySearch { overrides: vec![named], ..BinarySearch::default() };
+        let rows = [Dimension::Function, Dimension::BranchSite, Dimension::Mnemonic].map(Key::from).to_vec();
+        let query = Query { rows, ..Query::default() };
         let mut random = fastrand::Rng::with_seed(1);
         for detail in [Detail::Branches, Detail::Calls] {
             let options = Options {
@@ -157,7 +160,11 @@ mod tests {
                 let Ok((findings, _)) = postcard::take_from_bytes::<Findings<'_>>(&other) else { continue };
                 let Some(analysis) = findings.into_analysis(&recording, &search, 1, replicates) else { continue };
                 used += 1;
-                let _ = mix(&analysis, &Query::default());
+                assert!(mix(&analysis, &query).is_ok());
+                for module in &analysis.counted {
+                    let Code::Read(code) = &module.counts.code else { continue };
+                    assert!(code.functions.iter().all(|(id, _)| code.functions.name(id).len() < 1 << 20));
+                }
                 let _ = (Rows::of(&analysis), Head::of(&analysis));
                 if let Some(calls) = &analysis.calls {
                     assert!(calls.contexts().len() < 1 << 20);

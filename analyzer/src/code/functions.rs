@@ -46,7 +46,7 @@ impl FunctionTable {
     pub(crate) fn of_kept(kept: KeptFunctions<'_>, image: &Image, debug_file: Option<&Image>) -> Option<Self> {
         let regions = regions(image);
         let names = NameBytes::of(image, debug_file);
-        kept.are_within(&regions).then(|| FunctionTable { functions: kept.0.into_owned(), regions, names })
+        kept.cover(&regions).then(|| FunctionTable { functions: kept.0.into_owned(), regions, names })
     }
 
     /// The function that holds an address. `None` outside of the image's code.

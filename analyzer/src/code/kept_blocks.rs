@@ -1,12 +1,9 @@
 //! Blocks as they are kept: to cut them again takes long, and each is told in some bytes by how far it is from the one before.
 
-use std::fmt;
-
-use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::FunctionId;
 use super::block::{Block, Evidence, Terminator};
+use super::{FunctionId, kept};
 use crate::address::Svma;
 
 /// Of a block: bytes from the end of the one before, its own bytes, those before its last instruction, how many instructions, how many
@@ -52,36 +49,13 @@ fn unpacked(packed: Packed, before: Option<&Block>) -> Option<Block> {
 
 impl Serialize for KeptBlocks<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let KeptBlocks(blocks) = self;
-        let before = |index: usize| index.checked_sub(1).and_then(|before| blocks.get(before));
-        serializer.collect_seq(blocks.iter().enumerate().map(|(index, block)| packed(block, before(index))))
+        kept::write(self.0, packed, serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for ReadBlocks {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_seq(Blocks)
-    }
-}
-
-struct Blocks;
-
-impl<'de> Visitor<'de> for Blocks {
-    type Value = ReadBlocks;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("blocks, by address")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<ReadBlocks, A::Error> {
-        /// A length may be anything: no more is reserved than this before there are so many.
-        const MOST_RESERVED: usize = 1 << 15;
-        let mut blocks = Vec::with_capacity(sequence.size_hint().unwrap_or(0).min(MOST_RESERVED));
-        while let Some(next) = sequence.next_element()? {
-            let block = unpacked(next, blocks.last()).ok_or_else(|| A::Error::custom("no block"))?;
-            blocks.push(block);
-        }
-        Ok(ReadBlocks(blocks))
+        kept::read(deserializer, unpacked).map(ReadBlocks)
     }
 }
 

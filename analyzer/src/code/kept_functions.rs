@@ -1,12 +1,11 @@
 //! Functions as they are kept: to find them again means to read all symbols, unwind entries and relocations of a file.
 
 use std::borrow::Cow;
-use std::fmt;
 
-use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::function::{Function, Origin};
+use super::kept;
 use super::names::Name;
 use super::region::Region;
 use crate::address::Svma;
@@ -20,9 +19,11 @@ type Packed = (u64, u64, u64, Origin, bool, Name);
 pub struct KeptFunctions<'a>(pub(super) Cow<'a, [Function]>);
 
 impl KeptFunctions<'_> {
-    /// Whether they can be functions of a file whose code is there.
-    pub(super) fn are_within(&self, regions: &[Region]) -> bool {
-        self.0.iter().all(|function| {
+    /// Whether they can be functions of a file whose code is there, all of which they cover.
+    pub(super) fn cover(&self, regions: &[Region]) -> bool {
+        let covered = self.0.iter().map(|function| function.end.0 - function.start.0).fold(0, u64::wrapping_add);
+        let code = regions.iter().map(|region| region.end.0 - region.start.0).fold(0, u64::wrapping_add);
+        let are_within = self.0.iter().all(|function| {
             let is_code = Region::holding(regions, function.start).is_some_and(|region| function.end <= region.end);
             is_code
                 && match function.name {
@@ -31,7 +32,8 @@ impl KeptFunctions<'_> {
                     }
                     _ => true,
                 }
-        })
+        });
+        are_within && covered == code
     }
 }
 
@@ -56,34 +58,13 @@ fn unpacked(packed: Packed, before: Option<&Function>) -> Option<Function> {
 
 impl Serialize for KeptFunctions<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let before = |index: usize| index.checked_sub(1).and_then(|before| self.0.get(before));
-        serializer.collect_seq(self.0.iter().enumerate().map(|(index, function)| packed(function, before(index))))
+        kept::write(&self.0, packed, serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for KeptFunctions<'_> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_seq(Functions).map(|functions| KeptFunctions(Cow::Owned(functions)))
-    }
-}
-
-struct Functions;
-
-impl<'de> Visitor<'de> for Functions {
-    type Value = Vec<Function>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("functions, by address")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<Vec<Function>, A::Error> {
-        /// A length may be anything: no more is reserved than this before there are so many.
-        const MOST_RESERVED: usize = 1 << 15;
-        let mut functions = Vec::with_capacity(sequence.size_hint().unwrap_or(0).min(MOST_RESERVED));
-        while let Some(next) = sequence.next_element()? {
-            functions.push(unpacked(next, functions.last()).ok_or_else(|| A::Error::custom("no function"))?);
-        }
-        Ok(functions)
+        kept::read(deserializer, unpacked).map(|functions| KeptFunctions(Cow::Owned(functions)))
     }
 }
 
@@ -133,11 +114,13 @@ mod tests {
     fn functions_of_other_code_are_told() {
         let region = |start: u64, end: u64| Region { start: Svma(start), end: Svma(end), name: ".text".to_owned() };
         let regions = [region(0x1000, 0x2000), region(0x3000, 0x4000)];
-        let are_within = |function: Function| KeptFunctions(Cow::Borrowed(&[function])).are_within(&regions);
-        assert!(are_within(function(0x3000, 0x4000, 0x3000, Name::Place(1))));
-        assert!(!are_within(function(0x2000, 0x2010, 0x2000, Name::Plt(0))), "no code is there");
-        assert!(!are_within(function(0x1ff0, 0x2010, 0x1ff0, Name::Plt(0))), "it ends where no code is");
-        assert!(!are_within(function(0x1000, 0x1010, 0x1000, Name::Place(2))), "there is no such place");
-        assert!(!are_within(function(0x1000, 0x1010, 0x1000, Name::Place(1))), "that place is after it");
+        let first = function(0x1000, 0x2000, 0x1000, Name::Plt(0));
+        let cover = |functions: &[Function]| KeptFunctions(Cow::Borrowed(functions)).cover(&regions);
+        assert!(cover(&[first, function(0x3000, 0x4000, 0x3000, Name::Place(1))]));
+        assert!(!cover(&[first]), "a hole");
+        assert!(!cover(&[first, function(0x2000, 0x3000, 0x2000, Name::Plt(0))]), "no code is there");
+        assert!(!cover(&[function(0x1000, 0x3000, 0x1000, Name::Plt(0))]), "it ends where no code is");
+        assert!(!cover(&[first, function(0x3000, 0x4000, 0x3000, Name::Place(2))]), "there is no such place");
+        assert!(!cover(&[function(0x1000, 0x2000, 0x1000, Name::Place(1))]), "that place is after it");
     }
 }

@@ -27,6 +27,7 @@ mod file_bytes;
 mod function;
 mod functions;
 mod image;
+mod kept;
 mod kept_blocks;
 mod kept_functions;
 mod layers;

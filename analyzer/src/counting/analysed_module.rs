@@ -55,7 +55,7 @@ impl AnalysedModule {
 
     /// The debug information of some of its code, read by so many threads. What is asked for first is kept for who asks for the same.
     pub(crate) fn source(&self, ranges: Vec<Range<Svma>>, threads: usize) -> Arc<SourceIndex> {
-        // Who asks meanwhile waits for what is read, and does not read it, too.
+        // Who asks meanwhile waits: as a rule for the same, which is not read twice.
         let mut kept = self.source.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, source)) = kept.as_ref().filter(|(known, _)| *known == ranges) {
             return Arc::clone(source);

@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! Analysis --of--> Findings --serde--> bytes ... bytes --serde--> Findings --into_analysis--> Analysis
-//!    code of the files: what was seen of it, and which files         the files are found, compared, and cut into blocks again
+//!    code of the files: what was seen of it, and which files         the files are found and compared again
 //! ```
 //!
-//! Code is not kept: files are large, and are looked at anyway. Where its blocks are is kept. Replicates are most of what was found, so they are
+//! Code is not kept: files are large, and are looked at anyway. Where its functions and blocks are is kept. Replicates are most of what was found, so they are
 //! read beside the rest, as lists of [`Sampled`]. Which format the bytes have, and where they are, is not decided here.
 
 mod code;

@@ -41,7 +41,7 @@ pub struct Query {
     pub cycles: bool,
     /// Whether it is asked how many of the instructions of each block pass the filters.
     pub blocks: bool,
-    /// Threads that read debug information, where a key needs it; the result does not depend on them.
+    /// Threads that add up, and read debug information where a key needs it; the result does not depend on them.
     pub threads: usize,
 }
 
@@ -179,6 +179,7 @@ impl Sum {
         sum
     }
 
+    /// Adds cells together. How many cells a slice has seen is for who has these.
     fn add(
         &mut self,
         (count, sampled, samples): (f64, &Sampled, f64),
@@ -239,9 +240,12 @@ pub fn mix(analysis: &Analysis, query: &Query) -> Result<Mix, MixError> {
 
 /// The same, with loops that have been looked for.
 pub(crate) fn mix_with_loops(analysis: &Analysis, query: &Query, loops: &LoopTable) -> Result<Mix, MixError> {
-    /// Of a compiler a quarter of what ran, of most programs all.
-    const COUNTS_OF_PIECE: usize = 1 << 14;
-    mix_by_pieces(analysis, query, loops, COUNTS_OF_PIECE)
+    /// Fewer counts (of a compiler a quarter, of most programs all) are added up before a thread would be there.
+    const LEAST: usize = 1 << 14;
+    /// More pieces would take more memory, and more time to be put together.
+    const MOST_PIECES: usize = 8;
+    let counts: usize = analysis.counted.iter().map(|module| module.counts.sums.len()).sum();
+    mix_by_pieces(analysis, query, loops, counts.div_ceil(MOST_PIECES).max(LEAST))
 }
 
 fn mix_by_pieces(analysis: &Analysis, query: &Query, loops: &LoopTable, counts: usize) -> Result<Mix, MixError> {
@@ -281,14 +285,22 @@ fn mix_by_pieces(analysis: &Analysis, query: &Query, loops: &LoopTable, counts: 
         by_block: HashMap::new(),
         sums: FastMap::default(),
     };
-    let pivots = in_parallel(pieces(&executed, counts), query.threads, |piece| {
+    let of_piece = |piece: Piece<'_>| {
         let mut pivot = empty();
         for (of, counts) in piece {
             pivot.add_blocks(analysis, of, counts, &sources.of(of.module));
         }
         pivot
-    });
-    let mut pivot = pivots.into_iter().reduce(Pivot::with).unwrap_or_else(empty);
+    };
+    let mut pivot = None;
+    let mut pieces = pieces(&executed, counts).into_iter().peekable();
+    while pieces.peek().is_some() {
+        // Not all at once: of each, there may be as many cells as in the end.
+        let some = pieces.by_ref().take(query.threads.max(1)).collect();
+        let made = in_parallel(some, query.threads, of_piece);
+        pivot = pivot.into_iter().chain(made).reduce(Pivot::with);
+    }
+    let mut pivot = pivot.unwrap_or_else(empty);
     for filter in pivot.filters.iter_mut().filter(|filter| filter.key != Dimension::Function) {
         unmatched.extend(filter.resolve(&pivot.values.seen(&filter.key, pivot.keys)));
     }
@@ -327,8 +339,8 @@ impl<'a> Executed<'a> {
 
 type Piece<'a> = Vec<(&'a Executed<'a>, &'a [GroupCount<'a>])>;
 
-/// The counts of all modules, in pieces that threads share: so many of each, and those of one block together. Where they end does not depend on
-/// the threads, so sums of floating-point numbers do not, either.
+/// The counts of all modules, in pieces that threads share: of so many counts each, or some more, as those of a block stay together. Where they
+/// end does not depend on the threads, so sums of floating-point numbers do not, either.
 fn pieces<'a>(executed: &'a [Executed<'a>], counts: usize) -> Vec<Piece<'a>> {
     let mut pieces: Vec<Piece<'_>> = Vec::new();
     let mut room = 0;
@@ -339,10 +351,12 @@ fn pieces<'a>(executed: &'a [Executed<'a>], counts: usize) -> Vec<Piece<'a>> {
                 pieces.push(Vec::new());
                 room = counts;
             }
-            let last = rest[room.min(rest.len()) - 1].block.index;
-            let (piece, after) = rest.split_at(rest.partition_point(|count| count.block.index <= last));
-            pieces.last_mut().into_iter().for_each(|last| last.push((of, piece)));
-            room = room.saturating_sub(piece.len());
+            let last_block = rest[room.min(rest.len()) - 1].block.index;
+            let (taken, after) = rest.split_at(rest.partition_point(|count| count.block.index <= last_block));
+            if let Some(piece) = pieces.last_mut() {
+                piece.push((of, taken));
+            }
+            room = room.saturating_sub(taken.len());
             rest = after;
         }
     }
@@ -621,7 +635,7 @@ impl Pivot<'_> {
         filters.is_empty() || keys.iter().enumerate().zip(cell).fold(true, all)
     }
 
-    /// They, and those of blocks that come after them.
+    /// With the sums of blocks that come after its own.
     fn with(mut self, other: Self) -> Self {
         let ids: Vec<u32> = other.values.texts.iter().map(|text| self.values.id(text)).collect();
         let id = |other: u32| ids[other as usize];

@@ -122,6 +122,10 @@ fn built_in_taxonomies_tell_instructions_apart() {
             (VFMADD_YMM, "16"),
             (VFMADD_ZMM, "32"),
             (&[0x66, 0x0f, 0x3a, 0x0b, 0xc1, 0], "0"),
+            // dpps xmm0,xmm1; vdpps ymm0,ymm1,ymm2; dppd xmm0,xmm1
+            (&[0x66, 0x0f, 0x3a, 0x40, 0xc1, 0xff], "8"),
+            (&[0xc4, 0xe3, 0x75, 0x40, 0xc2, 0xff], "16"),
+            (&[0x66, 0x0f, 0x3a, 0x41, 0xc1, 0xff], "4"),
         ],
     );
     check(
