@@ -16,7 +16,7 @@ pub(super) fn write<T, P: Serialize, S: Serializer>(
     serializer.collect_seq(items.iter().enumerate().map(|(index, item)| packed(item, before(index))))
 }
 
-/// Reads what [`write`] wrote.
+/// Reads what [`write()`] wrote.
 ///
 /// # Errors
 /// `unpacked` makes no item of one of them.
