@@ -5,8 +5,8 @@
 //!    code of the files: what was seen of it, and which files         the files are found and compared again
 //! ```
 //!
-//! Code is not kept: files are large, and are looked at anyway. Where its functions and blocks are is kept. Replicates are most of what was found, so they are
-//! read beside the rest, as lists of [`Sampled`]. Which format the bytes have, and where they are, is not decided here.
+//! Code is not kept: files are large, and are looked at anyway. Where its functions and blocks are is kept. Replicates are most of what was
+//! found, so they are read beside the rest, as lists of [`Sampled`]. Which format the bytes have, and where they are, is not decided here.
 
 mod code;
 mod sound;

@@ -10,6 +10,7 @@ mod function_name;
 mod key;
 mod kind;
 mod operations;
+mod pieces;
 mod pivot;
 mod places;
 mod source;

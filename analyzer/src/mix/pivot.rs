@@ -13,6 +13,7 @@ use crate::mix::branches::{Branches, Taken};
 use crate::mix::calls::Calls;
 use crate::mix::kind::Kind;
 use crate::mix::operations::{ExecutedOperations, Operations, OperationsOf};
+use crate::mix::pieces::{Executed, Piece, pieces};
 use crate::mix::source::{Place, SourceOf, Sources};
 use crate::mix::timed::{Timed, cycles_of_each};
 use crate::mix::values::NONE;
@@ -310,57 +311,6 @@ fn mix_by_pieces(analysis: &Analysis, query: &Query, loops: &LoopTable, counts: 
         notes.extend(Branches::not_known(analysis));
     }
     Ok(Mix { unmatched, notes, calls, ..pivot.finish(analysis.design) })
-}
-
-/// What was executed of a module.
-struct Executed<'a> {
-    /// Its index in the analysis.
-    at: usize,
-    module: &'a CountedModule,
-    branches: Branches<'a>,
-    /// Executions of each block by group, in order of blocks, so that every block is decoded once.
-    counts: Vec<GroupCount<'a>>,
-}
-
-impl<'a> Executed<'a> {
-    /// Of all modules. `taken`: blocks whose branches were taken, too.
-    fn all(analysis: &'a Analysis, taken: bool) -> Vec<Self> {
-        let of = |(at, module): (usize, &'a CountedModule)| {
-            let branches = if taken { Branches::of(analysis, module) } else { Branches::default() };
-            let was_taken = |block: &CountedBlock| branches.within(block.start..block.end).count > 0.0;
-            let mut counts: Vec<GroupCount<'_>> = module.group_counts(&analysis.scale).collect();
-            counts.retain(|count| count.count > 0.0 || was_taken(count.block));
-            counts.sort_unstable_by_key(|count| (count.block.index, count.group));
-            Executed { at, module, branches, counts }
-        };
-        analysis.counted.iter().enumerate().map(of).collect()
-    }
-}
-
-type Piece<'a> = Vec<(&'a Executed<'a>, &'a [GroupCount<'a>])>;
-
-/// The counts of all modules, in pieces that threads share: of so many counts each, or some more, as those of a block stay together. Where they
-/// end does not depend on the threads, so sums of floating-point numbers do not, either.
-fn pieces<'a>(executed: &'a [Executed<'a>], counts: usize) -> Vec<Piece<'a>> {
-    let mut pieces: Vec<Piece<'_>> = Vec::new();
-    let mut room = 0;
-    for of in executed {
-        let mut rest = &of.counts[..];
-        while !rest.is_empty() {
-            if room == 0 {
-                pieces.push(Vec::new());
-                room = counts;
-            }
-            let last_block = rest[room.min(rest.len()) - 1].block.index;
-            let (taken, after) = rest.split_at(rest.partition_point(|count| count.block.index <= last_block));
-            if let Some(piece) = pieces.last_mut() {
-                piece.push((of, taken));
-            }
-            room = room.saturating_sub(taken.len());
-            rest = after;
-        }
-    }
-    pieces
 }
 
 /// The names of all functions that ran.
