@@ -138,13 +138,16 @@ fn every_thread_is_sampled_by_its_time() {
     assert!(output.status.success(), "{}", errors(&output));
     let contents = place.contents();
     assert_eq!(contents.samples.len(), 4, "{:?}", contents.samples);
+    // Threads that take turns on a CPU hand on the kernel's timer with the rest of its period, so one may get samples of
+    // another's time: up to a sixth was seen. Together they have what their time gives.
+    let stolen_samples = stolen.as_millis() as u64;
     for (thread, &samples) in &contents.samples {
-        let most = 330 + stolen.as_millis() as u64;
         assert!(
-            (200..=most).contains(&samples),
+            (150..=450 + stolen_samples).contains(&samples),
             "300 ms at a sample per ms: {thread:?} has {samples}, {stolen:?} stolen"
         );
     }
+    assert!((800..=1320 + stolen_samples).contains(&contents.total()), "four times 300 ms: {}", contents.total());
     assert_eq!(contents.names.values().filter(|name| *name == "worker").count(), 3);
     assert!(contents.times.is_sorted(), "records are in order of time");
     // The counter misses nothing, and the samples follow it.
