@@ -289,7 +289,6 @@ fn kernels_of_two_boots_are_compared_by_function() {
 /// Code of modules is told apart by what is mapped there.
 #[test]
 fn code_of_a_kernel_module_is_its_own() {
-    const MODULE: u64 = 0xffff_ffff_c040_0000;
     let folder = tempfile::tempdir().unwrap();
     let Some(mut recorder) = recorder(folder.path(), b"[kernel.kallsyms]_text") else { return };
     let path = b"/lib/modules/6.1.0/kernel/fs/ext4/ext4.ko.xz";
@@ -303,6 +302,140 @@ fn code_of_a_kernel_module_is_its_own() {
     assert!(csv.lines().any(|line| line.contains("ext4.ko.xz,ext4_read,jne,")), "{csv}");
     let blocks = support::stdout(&["blocks", "-i", &file, "--format", "json"]);
     assert!(blocks.contains(r#""start":256"#), "addresses are those in the module: {blocks}");
+}
+
+/// Where a module of the kernel ran.
+const MODULE: u64 = 0xffff_ffff_c040_0000;
+
+/// `write` jumps to `slow`, and that to `read`, which calls the kernel. Loaded, `read` is at 6, `slow` at 0x30, and the start-up is elsewhere.
+const MODULE_SOURCE: &str = "
+.text
+.type write, @function
+write: nop
+    jmp slow
+.size write, .-write
+.globl read
+.type read, @function
+read:
+    call __fentry__
+    .rept 20
+    nop
+    .endr
+    call printk
+    ret
+.size read, .-read
+.section .init.text, \"ax\"
+.type init_module, @function
+init_module:
+    .rept 100
+    ud2
+    .endr
+.size init_module, .-init_module
+.section .text.unlikely, \"ax\"
+.balign 16
+.type slow, @function
+slow: nop
+    jmp read
+.size slow, .-slow
+.data
+    .quad read
+.section .note.GNU-stack,\"\",@progbits
+";
+
+/// The file of a module of the kernel, which is not linked.
+fn kernel_module(folder: &Path) -> Option<PathBuf> {
+    synthetic::assemble(folder, "ext4.ko", MODULE_SOURCE, &["-c"])
+}
+
+/// Samples in each function of the module, and the way through it twice, by branches of the hardware.
+fn record_module(folder: &Path, path: &[u8]) -> Option<String> {
+    let program = synthetic::program(folder, "four", &[])?;
+    let mut recorder = Recorder::new(&program);
+    recorder.map(&mapping(b"[kernel.kallsyms]_text"));
+    recorder.map(&Mmap { start: Avma(MODULE), len: 0x2000, pgoff: 0, ..mapping(path) });
+    recorder.stack(&synthetic::AROUND);
+    let [enter, read, slow] = [0, 6, 0x30].map(|at| MODULE + at);
+    let through = [(enter + 1, slow), (slow + 1, read), (read + 25, TEXT)];
+    let twice = [&[(TEXT + 9, enter)][..], &through, &[(TEXT + 9, enter)], &through].concat();
+    recorder.kernel_stack(&twice);
+    [enter, slow, read, read + 30].iter().for_each(|ip| recorder.kernel_sample(*ip));
+    Some(write(folder, recorder, None))
+}
+
+#[test]
+fn modules_are_read_from_their_files_as_the_kernel_loads_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let places = folder.path().join("root/usr/lib/modules/6.1.0/kernel/fs/ext4");
+    std::fs::create_dir_all(&places).unwrap();
+    let Some(file) = record_module(folder.path(), b"/lib/modules/6.1.0/kernel/fs/ext4/ext4.ko.xz") else { return };
+    let Some(module) = kernel_module(folder.path()) else { return };
+    let symfs = folder.path().join("root");
+    let symfs = ["--symfs", symfs.to_str().unwrap()];
+    let blocks = |more: &[&str]| {
+        support::stdout(&[&["blocks", "-i", &file, "--format", "csv", "--filter", "module~ext4"], more].concat())
+    };
+    assert!(!blocks(&symfs).contains(",read,"), "the file is not there: {}", blocks(&symfs));
+    // It is packed otherwise than it was recorded.
+    let packed = zstd::encode_all(std::fs::File::open(&module).unwrap(), 3).unwrap();
+    std::fs::write(places.join("ext4.ko.zst"), packed).unwrap();
+    let found = blocks(&symfs);
+    let row = |function: &str| -> Vec<&str> {
+        let row = found.lines().find(|line| line.contains(&format!(",{function},")));
+        row.unwrap_or_else(|| panic!("{found}")).split(',').collect()
+    };
+    for (function, start) in [("write", "0x0"), ("read", "0x6"), ("slow", "0x30")] {
+        assert_eq!(row(function)[1], start, "{found}");
+        assert_eq!(row(function)[6], row("write")[6], "each ran as often, by the branches: {found}");
+    }
+    let named = ["--binary", &format!("ext4.ko.xz={}", module.display())].map(str::to_owned);
+    let named: Vec<&str> = named.iter().map(String::as_str).collect();
+    assert_eq!(blocks(&named), found, "as it is when it is not packed");
+    let annotated = support::stdout(&[&["annotate", "-i", &file, "-f", "read"], &named[..]].concat());
+    assert!(annotated.contains("printk"), "what is called elsewhere has its name: {annotated}");
+    assert!(!annotated.contains("__fentry__"), "{annotated}");
+}
+
+/// A boot image of one sector of setup, with the kernel packed in it.
+fn boot_image(kernel: &Path) -> Vec<u8> {
+    let payload = zstd::encode_all(std::fs::File::open(kernel).unwrap(), 3).unwrap();
+    let mut image = vec![0; 0x400];
+    image[..2].copy_from_slice(b"MZ");
+    image[0x1f1] = 1;
+    image[0x202..0x208].copy_from_slice(b"HdrS\x0f\x02");
+    image[0x24c..0x250].copy_from_slice(&(payload.len() as u32).to_le_bytes());
+    [image, payload].concat()
+}
+
+/// Distributions install the kernel without its symbols, and a list of them beside it.
+#[test]
+fn boot_images_are_unpacked_and_named_by_the_map_beside_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(recorder) = recorder(folder.path(), b"[kernel.kallsyms]_text") else { return };
+    let Some(vmlinux) = vmlinux(folder.path(), "vmlinux", BUILD_ID) else { return };
+    if !std::process::Command::new("strip").arg(&vmlinux).status().is_ok_and(|status| status.success()) {
+        return testing::skip!(Tool, "strip does not strip");
+    }
+    let boot = folder.path().join("root/boot");
+    std::fs::create_dir_all(&boot).unwrap();
+    std::fs::copy(folder.path().join("four"), folder.path().join("root/four")).unwrap();
+    let file = write(folder.path(), recorder, Some(BUILD_ID));
+    let symfs = folder.path().join("root");
+    let symfs = ["--symfs", symfs.to_str().unwrap()];
+    std::fs::write(boot.join("vmlinuz-6.1.0-28-amd64"), boot_image(&vmlinux)).unwrap();
+    let functions = |more: &[&str]| rows(&file, "module,function", more);
+    assert_eq!(functions(&symfs).len(), 1, "it has no names");
+    let work = LINKED + C - A;
+    let map = format!("{LINKED:016x} T _text\n{LINKED:016x} t entry\n{work:016x} t work\n");
+    std::fs::write(boot.join("System.map-6.1.0-28-amd64"), &map).unwrap();
+    assert_eq!(rows(&file, KEYS, &symfs), counted());
+    // The list goes into an archive with the kernel.
+    let archive = folder.path().join("run.tar.zst");
+    let archive = archive.to_str().unwrap();
+    support::stdout(&[&["archive", &file, "-o", archive], &symfs[..]].concat());
+    assert_eq!(rows(archive, KEYS, &[]), counted());
+    std::fs::write(boot.join("System.map-6.1.0-28-amd64"), "ffffffffffffffff B The real System.map is in a package\n")
+        .unwrap();
+    assert_eq!(functions(&symfs).len(), 1, "a list without a place names nothing");
 }
 
 /// `perf record --kcore` makes a folder with the kernel's memory, where it ran, and its names.

@@ -1,7 +1,7 @@
 //! The whole analysis: a recording in, counted blocks out.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use model::{Features, Rule, Rules, Source};
@@ -9,8 +9,8 @@ use perfdata::{EventDescription, RecordType, Recording};
 use serde::{Deserialize, Serialize};
 use simulated_core::Microarchitecture;
 
-use crate::address::Svma;
-use crate::binaries::{BinarySearch, kernel_mappings};
+use crate::address::{Avma, Svma};
+use crate::binaries::{BinarySearch, kernel_mappings, module_mappings};
 use crate::build_id::BuildId;
 use crate::calls::{CallStackWalker, CallWalker, Calls, NamedCode};
 use crate::code::{Bitness, demangle};
@@ -26,9 +26,9 @@ use crate::paths::{BranchPaths, CodeMap, PathQuery, PathWalker, Wanted};
 use crate::processor_trace::follow;
 use crate::progress::{Progress, Step};
 use crate::recording::{
-    CodeKind, Context, ContextId, Granularity, Module, ModuleId, ModuleKind, ModuleTable, RecordCounts, Selection,
-    Sources, StackStatistics, StackUse, Subset, Timeline, Totals, Tracer, Vendor, metadata_of, read_samples,
-    read_tasks,
+    AddressSpace, CodeKind, Context, ContextId, Granularity, KERNEL_PID, Mapping, Module, ModuleId, ModuleKind,
+    ModuleTable, RecordCounts, Selection, Sources, StackStatistics, StackUse, Subset, Timeline, Totals, Tracer, Vendor,
+    metadata_of, read_samples, read_tasks,
 };
 use crate::uncertainty::{CountKind, Design, Replicates, Resampling, SLICES, Sampled, Slice, made_up};
 use crate::walks::{Reading, Spaces, Streams, Walked, WalkedCode};
@@ -351,18 +351,31 @@ pub fn analyze_paths(
     Ok(analysis)
 }
 
-/// Where the kernel's file is found, and some of what was recorded is kernel code, its addresses are places in the file from now on.
+/// Where the files of the kernel and of its modules are found, and some of what was recorded is their code, its addresses are places in
+/// these files from now on.
 fn place_kernel(timeline: &mut Timeline, modules: &ModuleTable, totals: &Totals, search: &BinarySearch) {
     let seen = totals.ips.iter().map(|hits| hits.ip).chain(totals.streams.iter().map(|stream| stream.from));
-    let is_wanted = |module: &Module| module.kind == ModuleKind::Kernel && module.kernel.is_some();
-    let Some((id, kernel)) = modules.iter().find(|(_, module)| is_wanted(module)) else { return };
-    if !seen.into_iter().any(is_kernel) {
+    let seen: BTreeSet<Avma> = seen.filter(|&at| is_kernel(at)).collect();
+    if seen.is_empty() {
         return;
     }
-    if let Ok(binary) = search.open(kernel)
+    let is_wanted = |module: &Module| module.kind == ModuleKind::Kernel && module.kernel.is_some();
+    if let Some((id, kernel)) = modules.iter().find(|(_, module)| is_wanted(module))
+        && let Ok(binary) = search.open(kernel)
         && !binary.is_recorded
     {
         timeline.map_kernel(kernel_mappings(&binary, id));
+    }
+    let mut space = AddressSpace::default();
+    timeline.for_each_epoch(KERNEL_PID, 0, |_, last| space = last.clone());
+    let is_wanted = |module: &Module| module.kind == ModuleKind::KernelModule && module.code.is_none();
+    let hit = seen.iter().filter_map(|&at| space.find(at));
+    let hit = hit.filter(|mapping| is_wanted(modules.get(mapping.module)));
+    let hit: BTreeMap<Avma, Mapping> = hit.map(|mapping| (mapping.start, *mapping)).collect();
+    for mapping in hit.into_values() {
+        if let Ok(binary) = search.open(modules.get(mapping.module)) {
+            timeline.map_kernel(module_mappings(&binary, mapping));
+        }
     }
 }
 

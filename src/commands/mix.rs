@@ -21,7 +21,7 @@ use reports::{Head, Reader, Reads};
 
 use crate::commands::record::{SAMPLING, Wanted};
 use crate::commands::reporting::ReportArgs;
-use crate::input::Input;
+use crate::input::{Input, WITHOUT_CODE};
 use crate::output;
 use crate::output::{Colours, Format, Layout, say_head};
 use crate::usage::CommandLine;
@@ -112,11 +112,7 @@ fn print(args: &Args, query: &Query, input: &Input<'_>) -> anyhow::Result<()> {
     let head = args.report.head(&analysis, precision(&analysis, &result));
     if lacks_code(query, &analysis) {
         say_head(&head, analysis.instructions());
-        anyhow::bail!(
-            "the code of no module could be read, so there is no mix by {}: name the binaries with --binary \
-             [RECORDED=]FILE or --symfs DIR, or ask for --rows module",
-            titles(&query.rows).join(",")
-        );
+        anyhow::bail!("{WITHOUT_CODE}, or ask for --rows module");
     }
     args.sort.check(&result).map_err(|why| anyhow::anyhow!(why.sentence(&CommandLine)))?;
     let levels = args.shape().levels(query.rows.len());

@@ -19,7 +19,7 @@ use reports::{Reader, Reads};
 use crate::commands::filtering::FilterArgs;
 use crate::commands::mix::keys;
 use crate::commands::reporting::ReportArgs;
-use crate::input::Input;
+use crate::input::{Input, WITHOUT_CODE};
 use crate::output;
 use crate::output::{Colours, Format, Head, Layout, Precision, say_head};
 use crate::usage::CommandLine;
@@ -93,10 +93,7 @@ fn print(args: &Args, filters: Vec<Filter>, input: &Input<'_>) -> anyhow::Result
     let head = args.report.head(&analysis, Precision::of(&analysis, shares(&result).into_iter()));
     if nothing.is_none() && !analysis.has_readable_code() {
         say_head(&head, analysis.instructions());
-        anyhow::bail!(
-            "the code of no module could be read, so nothing is known of its instructions: name the binaries with \
-             --binary [RECORDED=]FILE or --symfs DIR"
-        );
+        anyhow::bail!(WITHOUT_CODE);
     }
     let report = Report {
         vectorization: &result,

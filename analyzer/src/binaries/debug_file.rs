@@ -24,7 +24,8 @@ impl DebugFile {
 
     /// The file, if it can be read and is the one that is wanted.
     fn open(path: PathBuf, is_wanted: impl Fn(&Image) -> bool) -> Option<Self> {
-        let image = Image::open_debug(&path).ok().filter(is_wanted)?;
+        // Those of the kernel's modules are relocatable: their addresses are of sections, which are not placed.
+        let image = Image::open_debug(&path).ok().filter(|image| !image.is_relocatable() && is_wanted(image))?;
         Some(DebugFile { path, image })
     }
 

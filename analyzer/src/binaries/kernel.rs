@@ -6,10 +6,10 @@
 //! slide                                      0x1e000000      the same for all code: KASLR
 //! ```
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::debug_file::{in_build_id_cache, installed_by_id};
-use super::{Binary, BinarySearch, NoCode, Refused, answers, kcore, open_with_code, other_build};
+use super::{Binary, BinarySearch, DebugFile, NoCode, Refused, answers, kcore, open_with_code, other_build};
 use crate::address::{Avma, Svma};
 use crate::code::{Image, ImageError};
 use crate::recording::{KERNEL_HALF, KERNEL_MODULES, KernelPlace, Mapping, Module, ModuleId, ModuleKind};
@@ -58,8 +58,8 @@ impl BinarySearch {
     }
 
     fn open_vmlinux(&self, file: PathBuf, module: &Module, place: &KernelPlace) -> Result<Binary, Refused> {
-        let image = open_with_code(&file).map_err(|why| match why {
-            // Of a boot image: it is a program for the firmware, too.
+        let image = open_with_code(&file, module.kind).map_err(|why| match why {
+            // Of a boot image, which is a program for the firmware, too, or of another way to pack.
             Refused::Unreadable(ImageError::NotElf(bytes)) if bytes.starts_with(b"MZ") => {
                 Refused::CompressedKernel(file.clone())
             }
@@ -75,7 +75,27 @@ impl BinarySearch {
         }
         let binary = self.with_debug_file(file, image, None);
         let slide = slide(&binary, place)?;
-        Ok(Binary { slide, ..binary })
+        let has_names = binary.images().any(|image| !image.is_stripped());
+        let names = if has_names { None } else { self.names_of_kernel(&binary.image, module) };
+        Ok(Binary { slide, debug_file: names.or(binary.debug_file), ..binary })
+    }
+
+    /// The names of a kernel without symbols, as it is in boot images: what `perf record` keeps of the build that it found, or what is
+    /// installed with the kernel of that version.
+    fn names_of_kernel(&self, image: &Image, module: &Module) -> Option<DebugFile> {
+        let kept = module.build_id.as_ref().map(|build_id| in_build_id_cache(build_id, "kallsyms")).unwrap_or_default();
+        let release = release(module).unwrap_or_default();
+        let installed = installed(
+            self.root(),
+            release,
+            &[
+                "boot/System.map-R",
+                "usr/lib/debug/boot/System.map-R",
+                "lib/modules/R/System.map",
+                "lib/modules/R/build/System.map",
+            ],
+        );
+        kept.into_iter().chain(installed).find_map(|list| DebugFile::of_list(&list, image))
     }
 
     /// Where distributions and `perf` put it. None without a recorded build id: nothing could tell whether it is the same kernel.
@@ -84,21 +104,33 @@ impl BinarySearch {
         let root = self.root();
         let mut places = [in_build_id_cache(build_id, "vmlinux"), in_build_id_cache(build_id, "elf")].concat();
         places.extend(installed_by_id(&root.join("usr/lib/debug"), build_id));
-        let release = module.kernel.as_ref().and_then(|place| place.release.as_deref());
-        // It is input.
-        if let Some(release) = release.filter(|release| !release.is_empty() && !release.contains('/')) {
-            places.extend(
-                [
-                    format!("boot/vmlinux-{release}"),
-                    format!("usr/lib/debug/boot/vmlinux-{release}"),
-                    format!("usr/lib/debug/lib/modules/{release}/vmlinux"),
-                    format!("lib/modules/{release}/build/vmlinux"),
-                ]
-                .map(|place| root.join(place)),
-            );
-        }
+        places.extend(installed(
+            root,
+            release(module).unwrap_or_default(),
+            &[
+                "boot/vmlinux-R",
+                "usr/lib/debug/boot/vmlinux-R",
+                "usr/lib/debug/lib/modules/R/vmlinux",
+                "lib/modules/R/build/vmlinux",
+                "boot/vmlinux-R.xz",
+                "boot/vmlinux-R.gz",
+                "boot/vmlinuz-R",
+                "lib/modules/R/vmlinuz",
+            ],
+        ));
         places
     }
+}
+
+/// The version of the recorded kernel. It is input.
+fn release(module: &Module) -> Option<&str> {
+    module.kernel.as_ref()?.release.as_deref().filter(|release| !release.is_empty() && !release.contains('/'))
+}
+
+/// Files by the version of the kernel, which stands for `R`; none without one.
+fn installed(root: &Path, release: &str, names: &[&str]) -> Vec<PathBuf> {
+    let names = names.iter().filter(|_| !release.is_empty());
+    names.map(|name| root.join(name.replace('R', release))).collect()
 }
 
 /// The file of a kernel that came with a recording, with how far it ran from where it was linked.

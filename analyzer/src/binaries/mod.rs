@@ -10,8 +10,10 @@ use crate::recording::{Module, ModuleKind};
 
 mod debug_file;
 mod elsewhere;
+mod kallsyms;
 mod kcore;
 mod kernel;
+mod kernel_module;
 mod packed;
 mod refused;
 
@@ -19,6 +21,7 @@ pub use debug_file::DebugFile;
 use debug_file::{in_build_id_cache, linked_by_id};
 pub use elsewhere::{ByBuildId, Elsewhere, Wanted};
 pub(crate) use kernel::kernel_mappings;
+pub(crate) use kernel_module::module_mappings;
 pub use packed::{PackedFile, PackedFiles};
 pub use refused::{NoCode, Refused};
 
@@ -38,7 +41,8 @@ impl BinaryOverride {
     /// Stands `file` in for the recorded module of that path or base name, even if it is of another build: that is said of it then
     /// ([`Binary::other_build`]). A file that cannot be read is reported when a module wants it.
     pub fn new(recorded: Option<String>, file: PathBuf) -> Self {
-        let build_id = Image::open(&file).ok().and_then(|image| image.build_id().cloned());
+        let image = Image::open(&file).or_else(|_| Image::open_packed(&file));
+        let build_id = image.ok().and_then(|image| image.build_id().cloned());
         BinaryOverride { for_other_builds: recorded.is_some(), recorded, file, build_id }
     }
 
@@ -158,7 +162,7 @@ impl BinarySearch {
             return Err(NoCode::Unidentified);
         }
         for Candidate { file, for_other_builds } in self.candidates(module) {
-            match open_with_code(&file).map(|image| (other_build(&file, &image, module), image)) {
+            match open_with_code(&file, module.kind).map(|image| (other_build(&file, &image, module), image)) {
                 Ok((None, image)) => return Ok(self.with_debug_file(file, image, None)),
                 Ok((Some(why), image)) if for_other_builds && of_other_build.is_none() => {
                     of_other_build = Some((file, image, why));
@@ -199,7 +203,7 @@ impl BinarySearch {
             return None;
         }
         let file = self.elsewhere.get(build_id, Wanted::Executable)?;
-        let image = open_with_code(&file).ok().filter(|image| image.build_id() == Some(build_id))?;
+        let image = open_with_code(&file, module.kind).ok().filter(|image| image.build_id() == Some(build_id))?;
         Some((file, image))
     }
 
@@ -273,6 +277,10 @@ impl BinarySearch {
         let has_name_alone = !recorded.contains('/') && module.build_id.as_ref().is_some_and(|id| !id.is_unknown());
         let installed = has_name_alone.then(|| INSTALLED.map(|folder| self.root().join(folder).join(recorded)));
         let here = here.into_iter().flatten().chain(installed.into_iter().flatten());
+        let here = here.flat_map(|file| match module.kind {
+            ModuleKind::KernelModule => kernel_module::files(&file),
+            _ => vec![file],
+        });
         let mut candidates: Vec<Candidate> =
             here.map(|file| Candidate { file, for_other_builds: of_bytes && self.symfs.is_some() }).collect();
         if let Some(build_id) = &module.build_id {
@@ -320,8 +328,17 @@ fn base_name(path: &str) -> Option<&str> {
     Path::new(path).file_name()?.to_str()
 }
 
-fn open_with_code(file: &Path) -> Result<Image, Refused> {
-    let image = Image::open(file).map_err(|error| match error {
+/// Files of the kernel may be packed, and those of its modules are loaded.
+fn open_with_code(file: &Path, kind: ModuleKind) -> Result<Image, Refused> {
+    let image = match Image::open(file) {
+        Err(ImageError::NotElf(_)) if kind.is_kernel() => Image::open_packed(file),
+        image => image,
+    };
+    let image = match image {
+        Ok(module) if kind == ModuleKind::KernelModule && module.is_relocatable() => module.loaded_module(),
+        image => image,
+    };
+    let image = image.map_err(|error| match error {
         ImageError::Read { source, .. } if source.kind() == ErrorKind::NotFound => Refused::Missing(file.to_owned()),
         other => Refused::Unreadable(other),
     })?;

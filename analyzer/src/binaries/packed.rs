@@ -51,15 +51,15 @@ impl PackedFiles {
     }
 
     fn binary(&self, found: &PackedFile, module: &Module) -> Result<Binary, NoCode> {
-        let image = open_with_code(&found.place).map_err(|why| NoCode::Refused(vec![why]))?;
+        let image = open_with_code(&found.place, module.kind).map_err(|why| NoCode::Refused(vec![why]))?;
         // That the user named it all the same is stated.
         let why = if found.other_build.is_none() { other_build(&found.file, &image, module) } else { None };
         if let Some(why) = why {
             return Err(NoCode::Refused(vec![why]));
         }
-        let debug_file = found.debug_file.as_ref().and_then(|path| {
-            let image = Image::open_debug(path).ok()?;
-            Some(DebugFile { path: path.clone(), image })
+        let debug_file = found.debug_file.as_ref().and_then(|path| match Image::open_debug(path) {
+            Ok(image) => Some(DebugFile { path: path.clone(), image }),
+            Err(_) => DebugFile::of_list(path, &image),
         });
         Ok(Binary {
             file: found.file.clone(),

@@ -55,6 +55,9 @@ pub enum ImageError {
         /// The file's length, in bytes.
         file: u64,
     },
+    /// Sections, symbols or relocations of a module of the kernel.
+    #[error("bad module of the kernel: {0}")]
+    Relocatable(String),
     /// The program headers contradict the format or each other.
     #[error("bad program headers: {0}")]
     ProgramHeaders(String),

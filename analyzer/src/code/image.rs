@@ -9,7 +9,9 @@ use formats::file_identity::FileIdentity;
 use formats::mapped_files::id_of_bytes;
 use iced_x86::Decoder;
 use object::LittleEndian as LE;
-use object::elf::{EM_386, EM_X86_64, ET_CORE, FileHeader32, FileHeader64, PF_X, PT_GNU_EH_FRAME, PT_LOAD};
+use object::elf::{
+    EM_386, EM_X86_64, ET_CORE, ET_REL, FileHeader32, FileHeader64, FileType, PF_X, PT_GNU_EH_FRAME, PT_LOAD,
+};
 use object::read::elf::{FileHeader, ProgramHeader};
 
 use super::build_id::build_id;
@@ -30,7 +32,7 @@ pub struct Image {
     bytes: Arc<FileBytes>,
     bitness: Bitness,
     address_bytes: u8,
-    is_core: bool,
+    file_type: FileType,
     /// Where the section headers end.
     headers_end: u64,
     pub(super) identity: Option<FileIdentity>,
@@ -38,7 +40,7 @@ pub struct Image {
     /// The executable ones of `segments`: disjoint, by address.
     code: Vec<Segment>,
     sections: Vec<Section>,
-    build_id: Option<BuildId>,
+    pub(super) build_id: Option<BuildId>,
     base: Svma,
     entry: Svma,
     eh_frame_header: Option<Svma>,
@@ -87,6 +89,11 @@ impl Image {
     /// Which file it is, in the state before anything of it was read; `None` for bytes in memory.
     pub fn identity(&self) -> Option<FileIdentity> {
         self.identity
+    }
+
+    /// The same, made of what this file has.
+    pub(crate) fn of_file(self, identity: FileIdentity) -> Self {
+        Self { identity: Some(identity), ..self }
     }
 
     /// Whether its code is of 32 or 64 bits.
@@ -192,7 +199,12 @@ impl Image {
 
     /// Whether it is a core file: memory of something that ran, not a program.
     pub fn is_core(&self) -> bool {
-        self.is_core
+        self.file_type == ET_CORE
+    }
+
+    /// Whether it is relocatable: an object file, or a module of the kernel. It has no addresses.
+    pub fn is_relocatable(&self) -> bool {
+        self.file_type == ET_REL
     }
 
     /// What was damaged or odd about the file, but survivable.
@@ -281,7 +293,7 @@ impl Image {
         Ok(Self {
             bitness,
             address_bytes: if header.is_class_32() { 4 } else { 8 },
-            is_core: header.e_type(LE) == ET_CORE,
+            file_type: header.e_type(LE),
             headers_end: header.e_shoff(LE).into().saturating_add(section_headers),
             missing_code: missing_code(program_headers, &segments),
             code: segments.iter().filter(|segment| segment.executable).copied().collect(),
@@ -334,7 +346,7 @@ fn missing_code(headers: &[impl ProgramHeader<Endian = LE>], segments: &[Segment
     code.map(|header| (header.p_offset(LE).into(), header.p_filesz(LE).into())).find(|&(_, size)| size > 0)
 }
 
-fn open(path: &Path) -> Result<(FileBytes, FileIdentity), ImageError> {
+pub(super) fn open(path: &Path) -> Result<(FileBytes, FileIdentity), ImageError> {
     let wrap = |source| ImageError::Read { path: path.to_owned(), source };
     let metadata = std::fs::metadata(path).map_err(wrap)?;
     // Asked before opening: opening a pipe waits for its other end.

@@ -1,0 +1,96 @@
+//! The names of the kernel's functions, as text: `/proc/kallsyms`, of which `perf` keeps copies, and `System.map`.
+//!
+//! ```text
+//! ffffffff81000000 T _text
+//! ffffffff810002b0 t do_one_initcall
+//! ```
+
+use std::borrow::Cow;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+
+use formats::file_identity::FileIdentity;
+
+use super::DebugFile;
+use crate::code::{Image, ImageError, MadeFunction, made_elf};
+use crate::recording::{KERNEL_HALF, KERNEL_MODULES};
+
+/// Bytes of names that are read: `/proc/kallsyms` has some 10 MB.
+const MOST: u64 = 128 << 20;
+
+/// What a symbol is: of several at one address the last kind has the name.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Data,
+    /// A mark of the linker, such as `_text`.
+    Mark,
+    Local,
+    Global,
+}
+
+impl Kind {
+    fn of(letter: &str, name: &str) -> Self {
+        match letter {
+            _ if matches!(name, "_text" | "_stext" | "_sinittext") => Self::Mark,
+            "T" => Self::Global,
+            "t" | "w" | "W" => Self::Local,
+            _ => Self::Data,
+        }
+    }
+}
+
+/// The symbols of the kernel's image, by address; of several at one address the last one ends where the next one begins.
+pub(super) struct Symbols(Vec<(u64, Kind, String)>);
+
+impl Symbols {
+    /// Reads a list; lines that are none of a symbol are passed over, and those of modules.
+    pub fn read(path: &Path) -> Result<Self, ImageError> {
+        let unreadable = |source| ImageError::Read { path: path.to_owned(), source };
+        let lines = BufReader::new(File::open(path).map_err(unreadable)?.take(MOST)).split(b'\n');
+        let mut symbols = Vec::new();
+        for line in lines {
+            let line = line.map_err(unreadable)?;
+            let text = String::from_utf8_lossy(&line);
+            let mut fields = text.split_ascii_whitespace();
+            let (Some(address), Some(kind), Some(name)) = (fields.next(), fields.next(), fields.next()) else {
+                continue;
+            };
+            let address = u64::from_str_radix(address, 16).ok();
+            if let Some(address) = address.filter(|address| (KERNEL_HALF..KERNEL_MODULES).contains(address)) {
+                symbols.push((address, Kind::of(kind, name), name.to_owned()));
+            }
+        }
+        symbols.sort();
+        Ok(Symbols(symbols))
+    }
+
+    /// Where a symbol is.
+    pub fn address(&self, symbol: &str) -> Option<u64> {
+        self.0.iter().find(|(_, _, name)| name == symbol).map(|(there, ..)| *there)
+    }
+
+    /// The functions, so far below where the list has them.
+    pub fn functions(&self, below: u64) -> Vec<MadeFunction<'_>> {
+        let ends = self.0.iter().skip(1).map(|(start, ..)| *start).chain([KERNEL_MODULES]);
+        let functions = self.0.iter().zip(ends).filter(|((start, kind, _), end)| end > start && *kind > Kind::Data);
+        functions
+            .map(|((start, _, name), end)| (start.wrapping_sub(below), end - start, Cow::Borrowed(name.as_bytes())))
+            .collect()
+    }
+}
+
+impl DebugFile {
+    /// A list of the symbols of a kernel without symbols, moved to where the file has its code: lists are of a boot, and files as linked.
+    /// `None` if it is no such list, or hides addresses.
+    pub(super) fn of_list(path: &Path, image: &Image) -> Option<Self> {
+        // Devices and pipes may wait for ever.
+        let metadata = path.metadata().ok().filter(std::fs::Metadata::is_file)?;
+        let symbols = Symbols::read(path).ok()?;
+        let text = symbols.address("_text").or_else(|| symbols.address("_stext"))?;
+        let linked = image.segments().iter().find(|segment| segment.executable)?.start;
+        let functions = symbols.functions(text.wrapping_sub(linked.0));
+        let names = Image::parse(made_elf(&[], &functions).0).ok()?;
+        Some(DebugFile { path: path.to_owned(), image: names.of_file(FileIdentity::of(&metadata)) })
+    }
+}
