@@ -8,6 +8,7 @@ mod cache;
 mod calibration;
 mod commands;
 mod debuginfod;
+mod examples;
 mod fleet;
 mod input;
 mod jobs;
@@ -22,6 +23,8 @@ use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
+
+use crate::examples::with_examples;
 
 #[derive(Parser)]
 #[command(name = "hbbp", version, about, after_help = EXAMPLES, max_term_width = jobs::MOST_COLUMNS)]
@@ -148,7 +151,7 @@ fn parsed(words: &[OsString]) -> Result<Cli, clap::Error> {
     Cli::try_parse_from(words).map_err(|error| {
         let is_help =
             matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand);
-        let with_list = || jobs::with_jobs(Cli::command()).try_get_matches_from(words).err();
+        let with_list = || jobs::with_jobs(with_examples(Cli::command())).try_get_matches_from(words).err();
         if is_help { with_list().unwrap_or(error) } else { error }
     })
 }

@@ -39,3 +39,18 @@ fn every_command_explains_its_options_with_examples() {
         assert!(!paragraph.starts_with("Usage") && paragraph.lines().count() > 1, "{name}: {help}");
     }
 }
+
+#[test]
+fn commands_of_commands_have_the_examples_that_call_them() {
+    for name in ["control", "generate", "model", "taxonomy"] {
+        let help = stdout(&[name, "--help"]);
+        let list = help.split_once("Commands:\n").unwrap().1.split_once("\n\n").unwrap().0;
+        let below: Vec<&str> = list.lines().filter_map(|line| line.split_whitespace().next()).collect();
+        for below in below.into_iter().filter(|&below| below != "help") {
+            let call = format!("  hbbp {name} {below}");
+            let help = stdout(&[name, below, "--help"]);
+            let examples = help.split_once("Examples:\n").unwrap_or_else(|| panic!("{call}: {help}")).1;
+            assert!(examples.starts_with(&call), "{call}: {help}");
+        }
+    }
+}

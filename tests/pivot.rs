@@ -352,6 +352,61 @@ fn where_code_was_inlined() {
     }
 }
 
+/// Samples of the clock say where time went, and bursts what was executed.
+#[test]
+fn time_stands_beside_instructions() {
+    let fixture = Fixture::bursts("objects");
+    let numbers = ["--values", "share,time,time-error,time-per-instruction"];
+    let of = |rows: &str| mix(&[&["--rows", rows, "--sort", "time"], &numbers[..]].concat(), &fixture);
+    let by_function = of("module,function");
+    let annotated = json(&["annotate", "--top", "0"], &fixture);
+    let mut slower = 0;
+    for function in annotated["functions"].as_array().unwrap() {
+        let is_it = |row: &&Value| row["function"] == function["name"] && row["module"] == function["module"];
+        let Some(row) = rows(&by_function).iter().find(is_it) else { continue };
+        near(number(row, "time_share"), number(function, "time_share"));
+        near(number(row, "time_share_error"), number(function, "time_share_error"));
+        if let Some(times) = row["time_per_instruction"].as_f64() {
+            near(times, number(row, "time_share") / number(row, "share"));
+            slower += 1;
+        }
+    }
+    assert!(slower > 0, "{by_function}");
+    let times: Vec<f64> = rows(&by_function).iter().map(|row| number(row, "time_share")).collect();
+    assert!(times.is_sorted_by(|one, other| one >= other), "{times:?}");
+    for rows_by in ["function,mnemonic", "isa", "function,block"] {
+        let sum: f64 = rows(&of(rows_by)).iter().map(|row| number(row, "time_share")).sum();
+        near(sum, 1.0);
+    }
+    let table = support::stdout_of(&[&["mix", "--rows", "function"], &numbers[..]].concat(), &fixture);
+    assert!(table.contains("time ±") && table.contains("time/instr") && table.contains('x'), "{table}");
+
+    let of_hardware = Fixture::simulated("ivy-bridge");
+    let without = mix(&[&["--rows", "function"], &numbers[..]].concat(), &of_hardware);
+    assert!(rows(&without).iter().all(|row| row["time_share"].is_null()), "{without}");
+    let input = of_hardware.input();
+    let asked = [&["mix", "--rows", "function"], &numbers[..], &input.each_ref().map(String::as_str)].concat();
+    let said = String::from_utf8(support::run(&asked).stderr).unwrap();
+    assert!(said.contains("nothing is known of time"), "{said}");
+}
+
+/// A block is named as a place in its function.
+#[test]
+fn blocks_are_rows() {
+    let fixture = Fixture::bursts("objects");
+    let by_block = mix(&["--rows", "module,function,block"], &fixture);
+    let mut counts: BTreeMap<(String, String), f64> = BTreeMap::new();
+    for row in rows(&by_block).iter().filter(|row| row["function"] != "[unreadable]") {
+        assert!(text(row, "block").starts_with(text(row, "function")), "{row}");
+        *counts.entry((text(row, "module").into(), text(row, "function").into())).or_default() += number(row, "count");
+    }
+    for row in rows(&mix(&["--rows", "module,function"], &fixture)) {
+        let Some(count) = counts.get(&(text(row, "module").into(), text(row, "function").into())) else { continue };
+        near(*count, number(row, "count"));
+    }
+    assert!(rows(&by_block).len() > counts.len() && counts.len() > 3);
+}
+
 #[test]
 fn rows_are_sorted_as_asked() {
     let fixture = Fixture::simulated("ivy-bridge");

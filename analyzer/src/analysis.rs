@@ -26,9 +26,9 @@ use crate::paths::{BranchPaths, CodeMap, PathQuery, PathWalker, Wanted};
 use crate::processor_trace::follow;
 use crate::progress::{Progress, Step};
 use crate::recording::{
-    AddressSpace, CodeKind, Context, ContextId, Granularity, KERNEL_PID, Mapping, Module, ModuleId, ModuleKind,
-    ModuleTable, RecordCounts, Selection, Sources, StackStatistics, StackUse, Subset, Timeline, Totals, Tracer, Vendor,
-    metadata_of, read_samples, read_tasks,
+    AddressSpace, CodeKind, Context, ContextId, EventKind, Granularity, KERNEL_PID, Mapping, Module, ModuleId,
+    ModuleKind, ModuleTable, RecordCounts, Selection, Sources, StackStatistics, StackUse, Subset, Timeline, Totals,
+    Tracer, Vendor, metadata_of, read_samples, read_tasks,
 };
 use crate::uncertainty::{CountKind, Design, Replicates, Resampling, SLICES, Sampled, Slice, made_up};
 use crate::walks::{Reading, Spaces, Streams, Walked, WalkedCode};
@@ -144,6 +144,8 @@ pub struct GroupCount<'a> {
     pub samples: u64,
     /// What the count would be in the replicates.
     pub sampled: &'a Sampled,
+    /// Its samples, whatever the chosen source is, and the sum of their periods.
+    pub ebs: (u64, u128),
 }
 
 /// What the head of every report says.
@@ -608,7 +610,8 @@ impl CountedModule {
                 Source::Ebs => sums.ebs_samples,
                 Source::Lbr => sums.lbr_streams,
             };
-            Some(GroupCount { group: *group, block, count, samples, sampled })
+            let ebs = (sums.ebs_samples, sums.ebs_periods);
+            Some(GroupCount { group: *group, block, count, samples, sampled, ebs })
         })
     }
 
@@ -699,6 +702,13 @@ impl Analysis {
     pub fn instructions(&self) -> f64 {
         // The sum of nothing is -0.
         self.counted.iter().map(CountedModule::instructions).sum::<f64>() + 0.0
+    }
+
+    /// Whether it has samples of time beside counts that are not made from them: of a clock or of cycles, beside branch stacks.
+    pub fn tells_time(&self) -> bool {
+        let is_time = |kind| matches!(kind, EventKind::Clock | EventKind::Cycles);
+        let has_samples = self.sources.ebs.as_ref().is_some_and(|ebs| is_time(ebs.kind));
+        has_samples && self.sources.lbr.is_some() && self.one_source == Some(Source::Lbr)
     }
 
     /// Whether the code of any module with counts was read.

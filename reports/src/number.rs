@@ -30,6 +30,11 @@ pub fn with_digits(value: f64, digits: usize) -> String {
     count((value / unit).round() * unit)
 }
 
+/// How many times as long something takes as something else: `0.42x`, `1.3x`.
+pub fn times(long: f64) -> String {
+    if long < 1.0 { format!("{long:.2}x") } else { format!("{}x", with_digits(long, 2)) }
+}
+
 /// A unit for counts in narrow columns.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Unit {

@@ -17,8 +17,8 @@ use crate::commands::reporting::ReportArgs;
 use crate::input::{Input, Reader, Reads, without_samples};
 use crate::output;
 use crate::output::{
-    Align, Colours, Format, Head, Layout, MARKED, Precision, Role, Table, count, print_head, rounded, share,
-    share_cells,
+    Align, Colours, Format, Head, Layout, MARKED, Precision, Role, Table, count, print_below, print_head, rounded,
+    share, share_cells,
 };
 
 /// Print how often every basic block ran
@@ -155,10 +155,14 @@ fn table(
     }
     table.print(out, layout)?;
     if dropped > 0 {
-        writeln!(out, "... {dropped} more blocks with {} (--top 0 shows them)", share(left_out, instructions))?;
+        print_below(
+            &format!("... {dropped} more blocks with {} (--top 0 shows them)", share(left_out, instructions)),
+            out,
+            layout,
+        )?;
     }
     if rows.iter().any(|row| row.share.rests_on_little) {
-        writeln!(out, "{MARKED}")?;
+        print_below(MARKED, out, layout)?;
     }
     Ok(())
 }

@@ -64,6 +64,7 @@ Examples:
   hbbp control on                             from now on it is
   hbbp control mark load && ./load-test; hbbp control mark ''
                                               what runs meanwhile is the phase `load`
+  hbbp control off                            from now on nothing is recorded
   hbbp control status                         which recordings are being made";
 
 /// How long a recorder may take to answer: it reads messages twice a second.

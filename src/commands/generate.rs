@@ -10,6 +10,7 @@ use anyhow::Context;
 use clap::Command;
 use clap_complete::Shell;
 
+use crate::examples::with_examples;
 use crate::output::write_to;
 
 /// Write manual pages, or completions for a shell
@@ -51,7 +52,7 @@ enum What {
 
 /// Writes what `args` ask for of the whole command line.
 pub fn run(args: &Args, command: Command) -> anyhow::Result<ExitCode> {
-    let mut command = command.disable_help_subcommand(true);
+    let mut command = with_examples(command.disable_help_subcommand(true));
     match &args.what {
         What::Completions { shell, output } => {
             let mut script = Vec::new();

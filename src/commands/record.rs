@@ -99,6 +99,9 @@ pub struct Args {
     /// Print errors only
     #[arg(short, long, action = ArgAction::SetTrue)]
     quiet: bool,
+    /// Say more of what the tracer did: how often it had to evaluate, why bursts ended, what was not interpreted
+    #[arg(short, long, action = ArgAction::SetTrue, conflicts_with = "quiet")]
+    verbose: bool,
     /// Command to record; with -p, -t, --cgroup or -a, the recording lasts as long as this command runs
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -157,7 +160,7 @@ const MORE_EXAMPLES: &str = "  hbbp record --ebs-event cycles:u --lbr-event none
 /// Records, and returns what the process should exit with.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     allocate_in_large_steps();
-    let quiet = args.quiet;
+    let (quiet, verbose) = (args.quiet, args.verbose);
     let say = move |text: &str| {
         if !quiet {
             output::say(text);
@@ -194,7 +197,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             let late = outcome.summary.metadata.degradations.iter().filter(|sentence| !said.contains(sentence));
             late.for_each(|sentence| say(sentence));
             if !quiet {
-                closing_lines(&outcome.summary);
+                closing_lines(&outcome.summary, verbose);
             }
             watch.filter(|_| !quiet).into_iter().for_each(|watch| output::say(watch.conclude()));
             let code = exit_code(&outcome);
@@ -396,13 +399,13 @@ fn exit_code(outcome: &Outcome) -> u8 {
     }
 }
 
-fn closing_lines(summary: &Summary) {
+fn closing_lines(summary: &Summary, verbose: bool) {
     // Of several files, each has been named.
     if summary.metadata.file.is_none() {
         lines_of_file(summary);
     }
     if let Some(tracer) = &summary.tracer {
-        tracing::lines(tracer, summary.metadata.idle()).iter().for_each(output::say);
+        tracing::lines(tracer, summary.metadata.idle(), verbose).iter().for_each(output::say);
     }
     if let Some(done) = &summary.simulation {
         output::say(simulation::line(done));

@@ -44,6 +44,14 @@ pub fn print_line(title: &str, text: &str, out: &mut dyn Write, layout: Layout) 
     Ok(())
 }
 
+/// A line below a table, broken at words where there is a limit.
+pub fn print_below(text: &str, out: &mut dyn Write, layout: Layout) -> std::io::Result<()> {
+    match layout.width() {
+        Some(width) => writeln!(out, "{}", textwrap::fill(text, width)),
+        None => writeln!(out, "{text}"),
+    }
+}
+
 /// What counts are made from, how good they are, and what is missing.
 pub fn head_in_short(head: &Head, instructions: f64) -> Vec<(&'static str, String)> {
     let unit = match head.unit {

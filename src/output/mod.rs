@@ -19,14 +19,14 @@ mod xml;
 
 pub use colour::{Colours, Role};
 pub use evidence::evidence;
-pub use head::{head_in_short, head_lines, print_head, print_line, say_head};
+pub use head::{head_in_short, head_lines, print_below, print_head, print_line, say_head};
 pub use idle::idle;
 pub use layout::{Layout, in_markdown};
 pub use pager::page;
-pub use reports::number::{Unit, count, share, with_digits};
+pub use reports::number::{Unit, count, share, times, with_digits};
 pub use reports::{Head, Precision};
 pub use say::say;
-pub use table::{Align, Fit, GAP, Table, cut, printable, terminal_width};
+pub use table::{Align, Fit, GAP, Table, columns_of, cut, printable, terminal_width};
 pub use tree::tree;
 #[cfg(feature = "training")]
 pub use tree::{dot, svg};

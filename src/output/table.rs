@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::io::Write;
+use std::os::fd::AsFd;
 
 use comfy_table::{CellAlignment, ContentArrangement, presets};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -237,7 +238,12 @@ pub fn printable(text: &str) -> Cow<'_, str> {
 
 /// Columns of the terminal that standard output is, if it is one.
 pub fn terminal_width() -> Option<usize> {
-    let (terminal_size::Width(columns), _) = terminal_size::terminal_size_of(std::io::stdout())?;
+    columns_of(std::io::stdout())
+}
+
+/// Columns of the terminal that a stream is, if it is one.
+pub fn columns_of(stream: impl AsFd) -> Option<usize> {
+    let (terminal_size::Width(columns), _) = terminal_size::terminal_size_of(stream)?;
     Some(columns.into())
 }
 

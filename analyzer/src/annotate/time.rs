@@ -2,26 +2,39 @@
 
 use std::collections::HashMap;
 
-use model::Source;
-
 use crate::Analysis;
 use crate::address::Svma;
 use crate::counting::Code;
-use crate::recording::EventKind;
 use crate::uncertainty::Interval;
 
-/// The part of the time that a function took.
+/// The part of the time that a function took, or any other code.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TimeShare {
     /// Of all samples of the clock, or of cycles, 0 to 1.
     pub share: f64,
     /// Half the width of its interval, 95 %, as of samples that come at random.
     pub error: f64,
-    /// Its samples.
-    pub samples: u64,
 }
 
 impl TimeShare {
+    /// Of so many samples and their periods, and those of all.
+    pub fn of((samples, periods): (f64, f64), (all_samples, all_periods): (f64, f64)) -> Self {
+        /// 97.5 % of a normal distribution are below it.
+        const NORMAL: f64 = 1.960;
+        /// The upper limit, at 95 %, of a count of which nothing was seen.
+        const NONE: f64 = 3.689;
+        let share = periods / all_periods;
+        let is_none_or_all = samples <= 0.0 || samples >= all_samples;
+        let deviation = (share * (1.0 - share).max(0.0) / all_samples).sqrt();
+        let error = if is_none_or_all { NONE / all_samples } else { NORMAL * deviation };
+        TimeShare { share, error: error.min(1.0) }
+    }
+
+    /// How uncertain the share is.
+    pub fn interval(&self) -> Interval {
+        Interval { half_width: Some(self.error), by_chance: Some(self.error), rests_on_little: false }
+    }
+
     /// How many times as long an instruction of a function took as one of all code does, of a function with that share of the instructions
     /// (0 to 1) and that interval of it. `None` where either share may be none.
     ///
@@ -43,11 +56,7 @@ pub(super) struct Times {
 impl Times {
     /// Of an analysis that counts by branch stacks alone, and has samples of a clock or of cycles; `None` of another.
     pub fn of(analysis: &Analysis) -> Option<Self> {
-        let is_time = |kind| matches!(kind, EventKind::Clock | EventKind::Cycles);
-        analysis.sources.ebs.as_ref().filter(|ebs| is_time(ebs.kind))?;
-        analysis.sources.lbr.as_ref()?;
-        // Counts that were made from the clock's samples say nothing beside them.
-        if analysis.one_source != Some(Source::Lbr) {
+        if !analysis.tells_time() {
             return None;
         }
         let mut times = Times { samples: 0, periods: 0.0, of_functions: HashMap::new() };
@@ -68,15 +77,7 @@ impl Times {
 
     /// Of the function of a module with that symbol.
     pub fn of_function(&self, module: usize, symbol: Svma) -> TimeShare {
-        /// 97.5 % of a normal distribution are below it.
-        const NORMAL: f64 = 1.960;
-        /// The upper limit, at 95 %, of a count of which nothing was seen.
-        const NONE: f64 = 3.689;
         let (samples, periods) = self.of_functions.get(&(module, symbol)).copied().unwrap_or_default();
-        let share = periods / self.periods;
-        let all = self.samples as f64;
-        let is_none_or_all = samples == 0 || samples == self.samples;
-        let error = if is_none_or_all { NONE / all } else { NORMAL * (share * (1.0 - share).max(0.0) / all).sqrt() };
-        TimeShare { share, error: error.min(1.0), samples }
+        TimeShare::of((samples as f64, periods), (self.samples as f64, self.periods))
     }
 }

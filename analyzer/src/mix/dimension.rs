@@ -125,6 +125,8 @@ dimensions! {
     Length: Instruction = "length",
     /// The bytes of the instruction, as disassemblers show them: `48 89 e5`.
     CodeBytes: Place = "code-bytes",
+    /// The basic block: its function, and where it begins in it.
+    Block: Block = "block",
     /// Instructions of the basic block.
     BlockLength: Block = "block-length",
     /// The source chosen for the block.

@@ -14,13 +14,13 @@ pub(super) struct Executed<'a> {
 }
 
 impl<'a> Executed<'a> {
-    /// Of all modules. `taken`: blocks whose branches were taken, too.
-    pub fn all(analysis: &'a Analysis, taken: bool) -> Vec<Self> {
+    /// Of all modules. `taken`: blocks whose branches were taken, too; `time`: and those with samples.
+    pub fn all(analysis: &'a Analysis, taken: bool, time: bool) -> Vec<Self> {
         let of = |(at, module): (usize, &'a CountedModule)| {
             let branches = if taken { Branches::of(analysis, module) } else { Branches::default() };
             let was_taken = |block: &CountedBlock| branches.within(block.start..block.end).count > 0.0;
             let mut counts: Vec<GroupCount<'_>> = module.group_counts(&analysis.scale).collect();
-            counts.retain(|count| count.count > 0.0 || was_taken(count.block));
+            counts.retain(|count| count.count > 0.0 || time && count.ebs.0 > 0 || was_taken(count.block));
             counts.sort_unstable_by_key(|count| (count.block.index, count.group));
             Executed { at, module, branches, counts }
         };

@@ -6,7 +6,7 @@ use foldhash::HashMap as FastMap;
 use iced_x86::{FlowControl, Instruction};
 
 use crate::address::Svma;
-use crate::annotate::{LoopTable, in_function};
+use crate::annotate::{LoopTable, TimeShare, in_function};
 use crate::code::instructions;
 use crate::counting::{Code, GroupId};
 use crate::mix::branches::{Branches, Taken};
@@ -40,6 +40,8 @@ pub struct Query {
     /// Whether it is asked how many cycles instructions took. It is known where branches were timed, and an analysis was made with
     /// [`PathQuery::cycles`](crate::paths::PathQuery::cycles).
     pub cycles: bool,
+    /// Whether it is asked which part of the time code took. It is known where the analysis [tells time](Analysis::tells_time).
+    pub time: bool,
     /// Whether it is asked how many of the instructions of each block pass the filters.
     pub blocks: bool,
     /// Threads that add up, and read debug information where a key needs it; the result does not depend on them.
@@ -80,7 +82,7 @@ pub struct Cell {
     pub taken: Taken,
     /// Floating-point operations and bytes of memory, if the query asks for them.
     pub operations: Option<Box<ExecutedOperations>>,
-    /// Cycles, as far as they are known, if the query asks for them.
+    /// Cycles and time, as far as they are known, if the query asks for them.
     pub timed: Timed,
 }
 
@@ -97,7 +99,7 @@ pub struct Sum {
     pub taken: Taken,
     /// Floating-point operations and bytes of memory, if the query asks for them.
     pub operations: Option<Box<ExecutedOperations>>,
-    /// Cycles, as far as they are known, if the query asks for them.
+    /// Cycles and time, as far as they are known, if the query asks for them.
     pub timed: Timed,
     /// By slice: how many of the cells it has seen.
     seen: [u32; SLICES],
@@ -154,6 +156,17 @@ impl Mix {
             count: self.design.interval(sum.count, &sum.sampled),
             share: self.design.share((sum.count, &sum.sampled), (self.all.count, &self.all.sampled)),
         }
+    }
+
+    /// The part of the time of a whole that a part of it took; `None` where it is not known, or was not asked for.
+    pub fn time_within(&self, part: &Sum, whole: &Sum) -> Option<TimeShare> {
+        part.timed.share_of(&whole.timed)
+    }
+
+    /// How many times as long an instruction of a sum took as one of all does; `None` where either share may be none.
+    pub fn time_per_instruction(&self, sum: &Sum) -> Option<f64> {
+        let share = if self.instructions > 0.0 { sum.count / self.instructions } else { 0.0 };
+        self.time_within(sum, &self.all)?.per_instruction(share, self.uncertainty_of(sum).share)
     }
 
     /// How uncertain the share is that a sum has of another one, of which it is a part: of all, or of a group or row.
@@ -272,12 +285,14 @@ fn mix_by_pieces(analysis: &Analysis, query: &Query, loops: &LoopTable, counts: 
     }
     let needs_source = keys.iter().any(|key| key.is_of_source());
     let sources = if needs_source { Sources::read(analysis, query.threads) } else { Sources::default() };
-    let executed = Executed::all(analysis, query.taken);
+    let tells_time = query.time && analysis.tells_time();
+    let executed = Executed::all(analysis, query.taken, tells_time);
     let empty = || Pivot {
         with_form: keys.iter().any(Key::needs_form),
         keys: &keys,
         shown,
         query,
+        tells_time,
         loops,
         filters: filters.clone(),
         values: Values::default(),
@@ -330,6 +345,8 @@ struct Pivot<'a> {
     /// Whether a key is of the form of instructions.
     with_form: bool,
     query: &'a Query,
+    /// Whether it asks for time, and that is known.
+    tells_time: bool,
     /// Empty where no key is of them.
     loops: &'a LoopTable,
     /// Those of the query, whose functions have been looked for.
@@ -403,7 +420,8 @@ impl Pivot<'_> {
         counts: &[GroupCount<'_>],
         source: &SourceOf<'_>,
     ) {
-        let of_function = |key: &Key| *key == Dimension::Function || *key == Dimension::BranchSite;
+        let of_function =
+            |key: &Key| [Dimension::Function, Dimension::BranchSite, Dimension::Block].iter().any(|of| key == of);
         let names_functions = self.keys.iter().any(of_function);
         let mut functions: HashMap<u32, u32> = HashMap::new();
         let mut parts: Vec<Part> = Vec::new();
@@ -421,6 +439,14 @@ impl Pivot<'_> {
                     Some(Dimension::Function) => function.unwrap_or_default(),
                     Some(Dimension::Module) => self.values.id(&analysis.modules.get(module.counts.module).path),
                     Some(Dimension::Chosen) => self.values.id(block.count.chosen.as_str()),
+                    Some(Dimension::Block) => match module.function_symbol(block.index) {
+                        Some(symbol) => {
+                            let function = &self.values.texts[function.unwrap_or_default() as usize];
+                            let block = in_function(function, block.start.0.wrapping_sub(symbol.0).cast_signed());
+                            self.values.id(&block)
+                        }
+                        None => self.values.id(UNREADABLE),
+                    },
                     Some(Dimension::BlockLength) if module.is_read() => {
                         self.values.id(&block.size.instructions.to_string())
                     }
@@ -440,9 +466,10 @@ impl Pivot<'_> {
             let cycles = if self.query.cycles { cycles_of_each(analysis, at, block) } else { None };
             let sites = Sites { function: function.unwrap_or_default(), branches };
             self.parts_of_block(module, block, (of_block, &sites), &mut parts, (source, &mut places));
-            for GroupCount { group, count, samples, sampled, .. } in group_counts {
+            for GroupCount { group, count, samples, sampled, ebs, .. } in group_counts {
                 let of_group = self.with_group(analysis, *group);
-                let samples_of_each = *samples as f64 / block.size.instructions.max(1.0);
+                let length = block.size.instructions.max(1.0);
+                let samples_of_each = *samples as f64 / length;
                 for Part { values, instructions, taken, operations } in &parts {
                     let mut cell = *values;
                     for (slot, value) in cell.iter_mut().zip(&of_group) {
@@ -461,6 +488,9 @@ impl Pivot<'_> {
                         sum.samples += instructions * samples_of_each;
                         sum.taken.add(*taken);
                         sum.timed.add(Timed::executed(instructions * count, cycles));
+                        if self.tells_time {
+                            sum.timed.add(Timed::part_of(*ebs, instructions / length));
+                        }
                         if let Some(operations) = operations {
                             sum.operations.get_or_insert_default().execute(operations, (*count, sampled));
                         }

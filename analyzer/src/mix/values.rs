@@ -55,6 +55,7 @@ impl Dimension {
             | Dimension::InlinedAt
             | Dimension::Loop
             | Dimension::BranchSite
+            | Dimension::Block
             | Dimension::CodeBytes
             | Dimension::Module
             | Dimension::Process

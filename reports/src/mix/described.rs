@@ -125,6 +125,13 @@ impl<'a> Asked<'a> {
         let asked = of_branches.into_iter().filter(|(number, _)| self.asks(*number));
         numbers.extend(asked.map(|(number, name)| (name, number.of_branches(sum))));
         self.add_operations(sum, &mut numbers);
+        let of_time = [
+            (Number::Time, "time_share"),
+            (Number::TimeError, "time_share_error"),
+            (Number::TimePerInstruction, "time_per_instruction"),
+        ];
+        let asked = of_time.into_iter().filter(|(number, _)| self.asks(*number));
+        numbers.extend(asked.map(|(number, name)| (name, number.of_time(mix, sum, &mix.all))));
         if self.query.cycles {
             numbers.push(("timed_instructions", Some(sum.timed.instructions)));
         }

@@ -41,6 +41,12 @@ pub enum Number {
     FlopsPerCall,
     /// Bytes read and written for each call of the function (needs `function` among the rows, and branches).
     BytesPerCall,
+    /// The part of the time that the instructions took, of all that pass the filters (needs samples of a clock beside branch stacks or bursts).
+    Time,
+    /// How far that may be from the truth (95 %).
+    TimeError,
+    /// How many times as long an instruction took as the mean of all.
+    TimePerInstruction,
     /// Cycles that the instructions took (needs branches of hardware that are timed; ≥: not all of the code was).
     Cycles,
     /// Instructions for each cycle, of the code that was timed.
@@ -84,7 +90,7 @@ impl FromStr for Number {
 
 impl Number {
     /// All of them.
-    pub const ALL: [Number; 18] = [
+    pub const ALL: [Number; 21] = [
         Number::Executions,
         Number::Share,
         Number::RowShare,
@@ -100,6 +106,9 @@ impl Number {
         Number::Intensity,
         Number::FlopsPerCall,
         Number::BytesPerCall,
+        Number::Time,
+        Number::TimeError,
+        Number::TimePerInstruction,
         Number::Cycles,
         Number::Ipc,
         Number::CyclesPerCall,
@@ -123,6 +132,9 @@ impl Number {
             Number::Intensity => "intensity",
             Number::FlopsPerCall => "flops-per-call",
             Number::BytesPerCall => "bytes-per-call",
+            Number::Time => "time",
+            Number::TimeError => "time-error",
+            Number::TimePerInstruction => "time-per-instruction",
             Number::Cycles => "cycles",
             Number::Ipc => "ipc",
             Number::CyclesPerCall => "cycles-per-call",
@@ -161,6 +173,9 @@ impl Number {
             Number::Intensity => "FLOP/byte",
             Number::FlopsPerCall => "FLOPs/call",
             Number::BytesPerCall => "bytes/call",
+            Number::Time => "time",
+            Number::TimeError => "time ±",
+            Number::TimePerInstruction => "time/instr",
             Number::Cycles => "cycles",
             Number::Ipc => "IPC",
             Number::CyclesPerCall => "cycles/call",
@@ -182,6 +197,22 @@ impl Number {
     /// Whether only branch records of hardware tell it.
     pub fn is_of_mispredictions(self) -> bool {
         matches!(self, Number::Mispredicted | Number::MispredictRate)
+    }
+
+    /// Whether it is made of samples of time.
+    pub fn is_of_time(self) -> bool {
+        matches!(self, Number::Time | Number::TimeError | Number::TimePerInstruction)
+    }
+
+    /// A number that is made of the time of a sum, which is a part of a whole; `None` where it is not known.
+    pub fn of_time(self, mix: &Mix, sum: &Sum, whole: &Sum) -> Option<f64> {
+        let time = mix.time_within(sum, whole)?;
+        match self {
+            Number::Time => Some(time.share),
+            Number::TimeError => Some(time.error),
+            Number::TimePerInstruction => mix.time_per_instruction(sum),
+            _ => None,
+        }
     }
 
     /// Whether it is made of the cycles of timed branches.

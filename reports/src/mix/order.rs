@@ -67,6 +67,7 @@ impl Order {
                 per_call(*number, mix, query, node.values, &node.sum).unwrap_or(-1.0)
             }
             Order::Number(number) if number.is_of_cycles() => number.of_cycles(&node.sum).unwrap_or(-1.0),
+            Order::Number(number) if number.is_of_time() => number.of_time(mix, &node.sum, whole).unwrap_or(-1.0),
             Order::Number(number) if number.is_of_operations() => number.of_operations(&node.sum).unwrap_or(-1.0),
             Order::Number(Number::Error) => mix.share_within(&node.sum, whole).half_width.unwrap_or(f64::INFINITY),
             Order::Number(_) | Order::Name => node.sum.count,

@@ -69,6 +69,7 @@ impl Shape<'_> {
             }
         }
         let query = Query { rows, calls, taken, operations, cycles: asks(Number::is_of_cycles), ..query };
+        let query = Query { time: asks(Number::is_of_time), ..query };
         if !self.per.is_empty() && query.rows.len() == self.per.len() {
             return Err(WrongShape::EmptyGroups);
         }

@@ -43,9 +43,14 @@ pub fn said(
     said.extend(without_source(&query.rows, mix, arguments));
     said.extend(lacks_branches(query, shape.asks(Number::is_of_mispredictions), analysis).map(str::to_owned));
     said.extend(query.cycles.then(|| lacks_cycles(analysis)).flatten());
+    said.extend((query.time && !analysis.tells_time()).then(|| WITHOUT_TIME.to_owned()));
     said.extend(mix.all.operations.iter().flat_map(|all| bounds(mix.all.count, &all.sum)));
     Ok(said)
 }
+
+/// What is said of time that no samples tell.
+const WITHOUT_TIME: &str =
+    "nothing is known of time: that needs samples of a clock or of cycles, and branch stacks beside them";
 
 /// Whether all rows are of code, and that of no module could be read.
 pub fn lacks_code(query: &Query, analysis: &Analysis) -> bool {

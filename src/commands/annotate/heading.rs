@@ -3,9 +3,8 @@
 use analyzer::annotate::{AnnotatedFunction, Seen};
 use analyzer::recording::base_name;
 
-use super::summary::{of_time, times};
 use super::{Annotated, code};
-use crate::output::{count, rounded, share_cells};
+use crate::output::{count, rounded, share_cells, times};
 
 /// Its name and its file.
 pub fn title(of: &Annotated<'_>, function: &AnnotatedFunction) -> String {
@@ -20,10 +19,10 @@ pub fn facts(of: &Annotated<'_>, function: &AnnotatedFunction) -> String {
     let error = if error.is_empty() { error } else { format!(" ± {error}") };
     let executed = count(rounded(function.executed, function.executed_interval));
     let mut facts = vec![format!("{part}{error} of all instructions: {executed}")];
-    facts.extend(function.time.filter(|time| time.samples > 0).map(|time| {
+    facts.extend(function.time.filter(|time| time.share > 0.0).map(|time| {
         let long = of.time_per_instruction(function);
         let long = long.map_or(String::new(), |long| format!(" ({} per instruction)", times(long)));
-        format!("{} of the time{long}", share_cells(time.share, 1.0, of_time(time))[0])
+        format!("{} of the time{long}", share_cells(time.share, 1.0, time.interval())[0])
     }));
     facts.extend(function.calls.map(|calls| match calls {
         0.0 => "no call of it was seen".to_owned(),

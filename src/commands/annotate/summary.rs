@@ -2,12 +2,11 @@
 
 use std::io::Write;
 
-use analyzer::annotate::{Ranked, TimeShare};
+use analyzer::annotate::Ranked;
 use analyzer::recording::base_name;
-use analyzer::uncertainty::Interval;
 
 use super::Report;
-use crate::output::{Align, MARKED, Role, Table, print_head, print_line, share, share_cells, with_digits};
+use crate::output::{Align, MARKED, Role, Table, print_below, print_head, print_line, share, share_cells, times};
 
 /// Functions that take so many times as long as all code, with so much of the time, stand out.
 const SLOW: f64 = 2.0;
@@ -39,7 +38,7 @@ pub fn print(report: &Report<'_>, top: usize, out: &mut dyn Write) -> anyhow::Re
     for of in ranked.iter().take(top) {
         let mut cells = share_cells(of.share, 1.0, of.share_interval).to_vec();
         if has_time {
-            cells.extend(of.time.map_or_else(Default::default, |time| share_cells(time.share, 1.0, of_time(time))));
+            cells.extend(of.time.map_or_else(Default::default, |time| share_cells(time.share, 1.0, time.interval())));
             cells.push(long(of).map_or(String::new(), times));
         }
         let path = report.of.path(of.module);
@@ -55,26 +54,20 @@ pub fn print(report: &Report<'_>, top: usize, out: &mut dyn Write) -> anyhow::Re
             parts += &format!(", {} of the time", share(rest.iter().map(|of| time(of)).sum(), 1.0));
         }
         let plural = if rest.len() == 1 { "" } else { "s" };
-        writeln!(out, "... {} more function{plural} with {parts} (--top 0 shows them)", rest.len())?;
+        print_below(
+            &format!("... {} more function{plural} with {parts} (--top 0 shows them)", rest.len()),
+            out,
+            report.layout,
+        )?;
     }
     if ranked.iter().take(top).any(|of| of.share_interval.rests_on_little) {
-        writeln!(out, "{MARKED}")?;
+        print_below(MARKED, out, report.layout)?;
     }
     if !has_time {
         let why = "time: that needs samples of a clock or of cycles, and branch stacks beside them";
         print_line("lacks", why, out, report.layout)?;
     }
     Ok(())
-}
-
-/// How many times as long an instruction takes as one of all code.
-pub fn times(long: f64) -> String {
-    if long < 1.0 { format!("{long:.2}x") } else { format!("{}x", with_digits(long, 2)) }
-}
-
-/// The uncertainty of a share of the time.
-pub fn of_time(time: TimeShare) -> Interval {
-    Interval { half_width: Some(time.error), by_chance: Some(time.error), rests_on_little: false }
 }
 
 fn long(of: &Ranked) -> Option<f64> {
@@ -95,7 +88,7 @@ fn slowest(ranked: &[&Ranked]) -> Option<String> {
     let of = ranked.iter().filter(is_sure).max_by(|one, other| beyond(one).total_cmp(&beyond(other)))?;
     let (time, long) = (of.time?, long(of)?);
     let [time, instructions] =
-        [share_cells(time.share, 1.0, of_time(time)), share_cells(of.share, 1.0, of.share_interval)]
+        [share_cells(time.share, 1.0, time.interval()), share_cells(of.share, 1.0, of.share_interval)]
             .map(|[share, _]| share);
     Some(format!(
         "{}: {time} of the time, {instructions} of the instructions: an instruction takes {} as long as the mean",

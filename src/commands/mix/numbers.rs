@@ -37,6 +37,11 @@ fn about(number: Number) -> &'static str {
         Number::BytesPerCall => {
             "Bytes read and written for each call of the function (needs `function` among the rows, and branches)"
         }
+        Number::Time => {
+            "The part of the time that they took, of all that pass the filters (needs samples of a clock beside branches)"
+        }
+        Number::TimeError => "How far that part may be from the truth (95 %)",
+        Number::TimePerInstruction => "How many times as long an instruction took as the mean of all",
         Number::Cycles => {
             "Cycles that the instructions took (needs branches of hardware that are timed; ≥: not all of the code was)"
         }

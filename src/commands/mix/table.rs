@@ -9,7 +9,9 @@ use reports::mix::numbers::{Number, bound, bound_of_cycles, part, per_call, rati
 use reports::mix::order::title_of;
 
 use super::Report;
-use crate::output::{Align, MARKED, Role, Table, Unit, count, print_head, rounded, share, share_cells};
+use crate::output::{
+    Align, MARKED, Role, Table, Unit, count, print_below, print_head, rounded, share, share_cells, times,
+};
 
 /// Prints the mix under its head.
 pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
@@ -33,13 +35,13 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     table.print(out, report.layout)?;
     if let Some((rows, sum)) = left_out {
         let (rest, what) = (share(sum, report.mix.instructions), if report.is_nested() { "groups" } else { "rows" });
-        writeln!(out, "... {rows} more {what} with {rest} (--top 0 shows them)")?;
+        print_below(&format!("... {rows} more {what} with {rest} (--top 0 shows them)"), out, report.layout)?;
     }
     if let Some(left_out) = columns.left_out() {
-        writeln!(out, "{left_out} (--format csv has them)")?;
+        print_below(&format!("{left_out} (--format csv has them)"), out, report.layout)?;
     }
     if marked {
-        writeln!(out, "{MARKED}")?;
+        print_below(MARKED, out, report.layout)?;
     }
     Ok(())
 }
@@ -157,6 +159,7 @@ impl<'r, 'a> Columns<'r, 'a> {
             number if number.is_per_call() => self.per_call(number, sum, row),
             number if number.is_of_operations() => self.of_operations(number, sum),
             number if number.is_of_cycles() => of_cycles(number, sum),
+            number if number.is_of_time() => self.of_time(number, sum, whole),
             number => of_branches(number, sum),
         }));
         (line, share.rests_on_little)
@@ -175,6 +178,7 @@ impl<'r, 'a> Columns<'r, 'a> {
             number if number.is_per_call() => self.per_call(number, part, row),
             number if number.is_of_operations() => self.of_operations(number, part),
             number if number.is_of_cycles() => of_cycles(number, part),
+            number if number.is_of_time() => self.of_time(number, part, whole),
             number if number.is_of_branches() => of_branches(number, part),
             _ => self.unit.show(rounded(part.count, self.report.mix.uncertainty_of(part).count)),
         }
@@ -182,6 +186,18 @@ impl<'r, 'a> Columns<'r, 'a> {
 
     fn samples(&self, sum: &Sum) -> String {
         if self.report.knows_samples() { count(sum.samples) } else { "-".into() }
+    }
+
+    /// A part of the time, or how long an instruction took; `-` where it is not known.
+    fn of_time(&self, number: Number, sum: &Sum, whole: &Sum) -> String {
+        let mix = self.report.mix;
+        let Some(time) = mix.time_within(sum, whole) else { return "-".into() };
+        let [share, error] = share_cells(time.share, 1.0, time.interval());
+        match number {
+            Number::Time => share,
+            Number::TimeError => error,
+            _ => mix.time_per_instruction(sum).map_or("-".into(), times),
+        }
     }
 
     fn per_call(&self, number: Number, sum: &Sum, row: &[String]) -> String {

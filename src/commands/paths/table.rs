@@ -6,7 +6,7 @@ use analyzer::annotate::Place;
 use analyzer::paths::{BranchFacts, FoundHistory, FoundPath, Frequency, History, HotPaths};
 
 use super::Report;
-use crate::output::{Align, MARKED, Table, count, print_head, print_line, rounded, share, share_cells};
+use crate::output::{Align, MARKED, Table, count, print_below, print_head, print_line, rounded, share, share_cells};
 
 /// Prints the head and the first paths.
 pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
@@ -55,7 +55,7 @@ fn hot_paths(hot: &HotPaths, report: &Report<'_>, out: &mut dyn Write) -> anyhow
         table.row(vec![share, error, executions, path.instructions.to_string(), function, blocks(path)]);
     }
     table.print(out, report.layout)?;
-    end(&hot.paths.iter().map(|path| path.frequency).collect::<Vec<_>>(), report.top, out)
+    end(&hot.paths.iter().map(|path| path.frequency).collect::<Vec<_>>(), report, out)
 }
 
 /// Its blocks, by their distance from the function's symbol.
@@ -104,7 +104,7 @@ fn of_history(history: &History, report: &Report<'_>, out: &mut dyn Write) -> an
         rows(path).into_iter().for_each(|row| table.row(row));
     }
     table.print(out, report.layout)?;
-    end(&history.paths.iter().map(|path| path.frequency).collect::<Vec<_>>(), report.top, out)
+    end(&history.paths.iter().map(|path| path.frequency).collect::<Vec<_>>(), report, out)
 }
 
 /// A row for each branch, the newest last; the numbers are in the first.
@@ -123,15 +123,15 @@ fn cells(of: &Frequency) -> [String; 3] {
     [share, error, count(rounded(of.executions, of.executions_interval))]
 }
 
-/// What is said below the first `top` of all paths.
-fn end(all: &[Frequency], top: usize, out: &mut dyn Write) -> anyhow::Result<()> {
-    let (shown, rest) = all.split_at(top.min(all.len()));
+/// What is said below the first of all paths.
+fn end(all: &[Frequency], report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
+    let (shown, rest) = all.split_at(report.top.min(all.len()));
     if !rest.is_empty() {
         let part = share(rest.iter().map(|path| path.share).sum(), 1.0);
-        writeln!(out, "... {} with {part} (--top 0 shows them)", more(rest.len()))?;
+        print_below(&format!("... {} with {part} (--top 0 shows them)", more(rest.len())), out, report.layout)?;
     }
     if shown.iter().any(|path| path.share_interval.rests_on_little) {
-        writeln!(out, "{MARKED}")?;
+        print_below(MARKED, out, report.layout)?;
     }
     Ok(())
 }

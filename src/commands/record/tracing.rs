@@ -13,8 +13,8 @@ const COLUMNS: usize = 74;
 const MOST: usize = 4;
 
 /// In plain words what the tracer did, in lines that fit a terminal. `hardly_ran`: the program's CPU time and that of the recording, if it
-/// was idle.
-pub fn lines(statistics: &TracerStatistics, hardly_ran: Option<(Duration, Duration)>) -> Vec<String> {
+/// was idle. `verbose`: how it was done, too.
+pub fn lines(statistics: &TracerStatistics, hardly_ran: Option<(Duration, Duration)>, verbose: bool) -> Vec<String> {
     let mut sentences = vec![what_was_traced(statistics)];
     match hardly_ran {
         Some(times) => {
@@ -25,12 +25,12 @@ pub fn lines(statistics: &TracerStatistics, hardly_ran: Option<(Duration, Durati
             sentences.extend(what_starting_took(statistics));
         }
     }
-    if statistics.bursts > 0 {
-        sentences.push(what_evaluation_gave(statistics));
+    if verbose {
+        sentences.extend((statistics.bursts > 0).then(|| what_evaluation_gave(statistics)));
+        sentences.extend(histogram("bursts ended: ", &statistics.ends));
+        sentences.extend(histogram("bursts continued after: ", &statistics.continued));
+        sentences.extend(histogram("not interpreted: ", &statistics.unsupported));
     }
-    sentences.extend(histogram("bursts ended: ", &statistics.ends));
-    sentences.extend(histogram("bursts continued after: ", &statistics.continued));
-    sentences.extend(histogram("not interpreted: ", &statistics.unsupported));
     if statistics.backed_off > 0 {
         let times = counted(statistics.backed_off, "time", "times");
         sentences.push(format!("a thread went on untraced {times}: its signals would have taken more than the budget"));

@@ -8,7 +8,7 @@ use reports::mix::numbers::{Number, bound, uncertain_ratio};
 
 use super::Report;
 use super::answer::{WIDTHS, answer, percent};
-use crate::output::{Align, MARKED, Role, Table, print_head, print_line, share, share_cells};
+use crate::output::{Align, MARKED, Role, Table, print_below, print_head, print_line, share, share_cells};
 
 /// Details go before names are cut to less.
 const READABLE_NAME: usize = 20;
@@ -83,10 +83,10 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
             (false, number) => &format!("{number} more functions"),
         };
         let rest = share(of.all.instructions - of.rest(0).instructions, of.all.instructions);
-        writeln!(out, "... {what} without any, {rest} of the instructions")?;
+        print_below(&format!("... {what} without any, {rest} of the instructions"), out, report.layout)?;
     }
     if marked {
-        writeln!(out, "{MARKED}")?;
+        print_below(MARKED, out, report.layout)?;
     }
     Ok(())
 }

@@ -98,7 +98,7 @@ fn wrong_values_are_wrong_usage() {
 fn what_was_traced_is_said() {
     let Some(place) = Place::to_trace_by_default() else { return };
     let Some(hot) = place.program("hot", programs::HOT) else { return };
-    let output = place.record(&["--", text(&hot), "400"]);
+    let output = place.record(&["-v", "--", text(&hot), "400"]);
     let said = errors(&output);
     let at = |part: &str| said.find(part).unwrap_or_else(|| panic!("{part:?}: {said}"));
     let way = match place.default_tracer().as_str() {
@@ -117,6 +117,8 @@ fn what_was_traced_is_said() {
     let after = said.lines().skip_while(|line| !line.contains("traced in software by"));
     assert!(after.clone().count() >= 4 && after.clone().all(|line| line.chars().count() <= 80), "{said}");
     assert!(!said.contains("lost") && !said.contains("wrong"), "only if there are any: {said}");
+    let brief = errors(&place.record(&["--", text(&hot), "100"]));
+    assert!(brief.contains(way) && !brief.contains("t/(1-s)") && !brief.contains("bursts ended"), "{brief}");
     let quiet = place.record(&["-q", "--", text(&hot), "100"]);
     assert_eq!(errors(&quiet), "");
     let explicit = place.record(&["--tracer", "lookahead", "--", text(&hot), "100"]);
