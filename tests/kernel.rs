@@ -152,7 +152,10 @@ fn a_file_that_is_not_this_kernel_is_refused_with_a_sentence() {
     check(&other, "has build id f123456789abcdeff123456789abcdeff1234567, recorded was 0123456789abcdef");
     let boot = folder.path().join("vmlinuz");
     std::fs::write(&boot, b"MZ\xea\x07\x00\xc0\x07").unwrap();
-    check(&boot, "vmlinuz is compressed: unpack it with scripts/extract-vmlinux");
+    check(
+        &boot,
+        "vmlinuz is packed in a way that is not read (gzip, xz, LZ4 and Zstandard are): unpack it with scripts/extract-vmlinux",
+    );
     check(&folder.path().join("none"), "there is no ");
 }
 

@@ -374,9 +374,11 @@ fn place_kernel(timeline: &mut Timeline, modules: &ModuleTable, totals: &Totals,
     let hit = seen.iter().filter_map(|&at| space.find(at));
     let hit = hit.filter(|mapping| is_wanted(modules.get(mapping.module)));
     let hit: BTreeMap<Avma, Mapping> = hit.map(|mapping| (mapping.start, *mapping)).collect();
+    let mut files = HashMap::new();
     for mapping in hit.into_values() {
-        if let Ok(binary) = search.open(modules.get(mapping.module)) {
-            timeline.map_kernel(module_mappings(&binary, mapping));
+        let file = files.entry(mapping.module).or_insert_with(|| search.open(modules.get(mapping.module)));
+        if let Ok(binary) = file {
+            timeline.map_kernel(module_mappings(binary, mapping));
         }
     }
 }

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use analyzer::code::Image;
+use analyzer::code::{Image, ImageError};
+use analyzer::recording::KERNEL;
 use analyzer::{BinarySearch, BuildId, FileIdentity, PackedFile, PackedFiles};
 use anyhow::Context;
 use formats::archive::{Contents, RECORDING, ROOT};
@@ -31,7 +32,10 @@ impl Opened {
         let mut notes = Vec::new();
         for module in modules {
             let debug_file = module.found.as_ref().and_then(|found| found.debug_file.as_ref());
-            if let Some(Err(why)) = debug_file.map(|name| Image::open_debug(&folder.path().join(name))) {
+            let opened = debug_file.map(|name| Image::open_debug(&folder.path().join(name)));
+            // Of a kernel without symbols it is a list of them.
+            let is_list = |why: &ImageError| matches!(why, ImageError::NotElf(_)) && module.path.starts_with(KERNEL);
+            if let Some(why) = opened.and_then(Result::err).filter(|why| !is_list(why)) {
                 notes.push(format!("the debug file of {} cannot be read: {why}", module.path));
             }
             let found = match module.found {

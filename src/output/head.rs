@@ -4,7 +4,7 @@ use std::io::Write;
 
 use reports::head::{Bursts, Head, SIMULATED, TRACE};
 
-use crate::output::{Layout, count, idle, in_markdown, printable, share};
+use crate::output::{Layout, columns_of, count, idle, in_markdown, printable, share};
 
 /// Prints a head as lines that start with `#`, with the instructions executed in all; broken at words where there is a limit.
 pub fn print_head(head: &Head, instructions: f64, out: &mut dyn Write, layout: Layout) -> std::io::Result<()> {
@@ -21,7 +21,9 @@ pub fn print_head(head: &Head, instructions: f64, out: &mut dyn Write, layout: L
 /// Prints a head to standard error, before an error that it explains: which files could not be read, and why.
 pub fn say_head(head: &Head, instructions: f64) {
     // The error is said all the same.
-    let _ = print_head(head, instructions, &mut std::io::stderr().lock(), Layout::Text);
+    let mut errors = std::io::stderr().lock();
+    let layout = columns_of(&errors).map_or(Layout::Text, Layout::Columns);
+    let _ = print_head(head, instructions, &mut errors, layout);
 }
 
 /// A line of a head: a title of at most nine characters and a text, broken at words where there is a limit.
@@ -47,7 +49,10 @@ pub fn print_line(title: &str, text: &str, out: &mut dyn Write, layout: Layout) 
 /// A line below a table, broken at words where there is a limit.
 pub fn print_below(text: &str, out: &mut dyn Write, layout: Layout) -> std::io::Result<()> {
     match layout.width() {
-        Some(width) => writeln!(out, "{}", textwrap::fill(text, width)),
+        Some(width) => {
+            let options = textwrap::Options::new(width).word_splitter(textwrap::WordSplitter::NoHyphenation);
+            writeln!(out, "{}", textwrap::fill(text, options))
+        }
         None => writeln!(out, "{text}"),
     }
 }

@@ -13,8 +13,8 @@ macro_rules! say {
 
 const PREFIX: &str = "hbbp: ";
 
-/// Says a sentence, or several lines of them, on standard error, where a terminal has them broken at words. Control characters are escaped: sentences have names from recordings and
-/// files in them. Where nothing can be said, as on a terminal that is lost, the work goes on all the same.
+/// Says a sentence, or several lines of them, on standard error; on a terminal they are broken at words. Control characters are escaped:
+/// sentences have names from recordings and files in them. Where nothing can be said, as on a terminal that is lost, the work goes on.
 pub fn say(text: impl AsRef<str>) {
     let mut errors = io::stderr().lock();
     let width = columns_of(&errors);
@@ -43,7 +43,7 @@ mod tests {
         assert_eq!(broken(said, None), format!("hbbp: {said}"));
         assert_eq!(
             broken(said, Some(30)),
-            "hbbp: this machine has no\n      PMU:\n      /a/path/that/is/longer/than/a/line\n      is read"
+            "hbbp: this machine has no PMU:\n      /a/path/that/is/longer/than/a/line\n      is read"
         );
     }
 }

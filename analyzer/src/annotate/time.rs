@@ -24,9 +24,10 @@ impl TimeShare {
         /// The upper limit, at 95 %, of a count of which nothing was seen.
         const NONE: f64 = 3.689;
         let share = periods / all_periods;
-        let is_none_or_all = samples <= 0.0 || samples >= all_samples;
-        let deviation = (share * (1.0 - share).max(0.0) / all_samples).sqrt();
-        let error = if is_none_or_all { NONE / all_samples } else { NORMAL * deviation };
+        // Parts of samples, of code that shares them, are no more than one.
+        let is_none_or_all = samples < 1.0 || all_samples - samples < 1.0;
+        let deviation = NORMAL * (share * (1.0 - share).max(0.0) / all_samples).sqrt();
+        let error = if is_none_or_all { deviation.max(NONE / all_samples) } else { deviation };
         TimeShare { share, error: error.min(1.0) }
     }
 
@@ -35,7 +36,7 @@ impl TimeShare {
         Interval { half_width: Some(self.error), by_chance: Some(self.error), rests_on_little: false }
     }
 
-    /// How many times as long an instruction of a function took as one of all code does, of a function with that share of the instructions
+    /// How many times as long an instruction of it took as one of all code does, of code with that share of the instructions
     /// (0 to 1) and that interval of it. `None` where either share may be none.
     ///
     /// Example: with 18 % of the time and 5 % of the instructions, 3.6.

@@ -18,6 +18,8 @@ use crate::recording::{KERNEL_HALF, KERNEL_MODULES};
 
 /// Bytes of names that are read: `/proc/kallsyms` has some 10 MB.
 const MOST: u64 = 128 << 20;
+/// Code of the kernel is filled up to whole pages.
+const PAGE: u64 = 4096;
 
 /// What a symbol is: of several at one address the last kind has the name.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -89,6 +91,12 @@ impl DebugFile {
         let symbols = Symbols::read(path).ok()?;
         let text = symbols.address("_text").or_else(|| symbols.address("_stext"))?;
         let linked = image.segments().iter().find(|segment| segment.executable)?.start;
+        // Nothing says of which build a list is. One of another length of code is not of this.
+        let length = symbols.address("_etext").map(|end| end.wrapping_sub(text));
+        let code = image.sections().iter().find(|section| section.name == ".text").map(|section| section.size);
+        if length.zip(code).is_some_and(|(listed, code)| listed.abs_diff(code) >= PAGE) {
+            return None;
+        }
         let functions = symbols.functions(text.wrapping_sub(linked.0));
         let names = Image::parse(made_elf(&[], &functions).0).ok()?;
         Some(DebugFile { path: path.to_owned(), image: names.of_file(FileIdentity::of(&metadata)) })

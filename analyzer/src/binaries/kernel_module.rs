@@ -21,9 +21,9 @@ fn others(recorded: &Path) -> Vec<PathBuf> {
     let Some(path) = recorded.to_str() else { return Vec::new() };
     let plain = PACKED.iter().find_map(|how| path.strip_suffix(how).filter(|path| path.ends_with(".ko")));
     let Some(plain) = plain else { return Vec::new() };
-    let elsewhere = match plain.split_once("/usr/lib/modules/") {
+    let elsewhere = match plain.rsplit_once("/usr/lib/modules/") {
         Some((root, rest)) => Some(format!("{root}/lib/modules/{rest}")),
-        None => plain.split_once("/lib/modules/").map(|(root, rest)| format!("{root}/usr/lib/modules/{rest}")),
+        None => plain.rsplit_once("/lib/modules/").map(|(root, rest)| format!("{root}/usr/lib/modules/{rest}")),
     };
     let plain = [Some(plain.to_owned()), elsewhere].into_iter().flatten();
     let files = plain.flat_map(|plain| PACKED.map(|how| PathBuf::from(format!("{plain}{how}"))));

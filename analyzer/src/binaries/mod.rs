@@ -41,7 +41,10 @@ impl BinaryOverride {
     /// Stands `file` in for the recorded module of that path or base name, even if it is of another build: that is said of it then
     /// ([`Binary::other_build`]). A file that cannot be read is reported when a module wants it.
     pub fn new(recorded: Option<String>, file: PathBuf) -> Self {
-        let image = Image::open(&file).or_else(|_| Image::open_packed(&file));
+        let image = Image::open(&file).or_else(|why| match why {
+            ImageError::NotElf(_) => Image::open_packed(&file),
+            why => Err(why),
+        });
         let build_id = image.ok().and_then(|image| image.build_id().cloned());
         BinaryOverride { for_other_builds: recorded.is_some(), recorded, file, build_id }
     }
@@ -163,6 +166,8 @@ impl BinarySearch {
         }
         for Candidate { file, for_other_builds } in self.candidates(module) {
             match open_with_code(&file, module.kind).map(|image| (other_build(&file, &image, module), image)) {
+                // Debug information of a module is relocatable, as its code is.
+                Ok((None, image)) if module.kind == ModuleKind::KernelModule => return Ok(self.binary(file, image)),
                 Ok((None, image)) => return Ok(self.with_debug_file(file, image, None)),
                 Ok((Some(why), image)) if for_other_builds && of_other_build.is_none() => {
                     of_other_build = Some((file, image, why));

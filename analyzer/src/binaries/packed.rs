@@ -9,8 +9,8 @@ use std::sync::Arc;
 use super::debug_file::DebugFile;
 use super::{Binary, BinarySearch, Elsewhere, NoCode, open_with_code, other_build};
 use crate::build_id::BuildId;
-use crate::code::Image;
-use crate::recording::Module;
+use crate::code::{Image, ImageError};
+use crate::recording::{Module, ModuleKind};
 
 /// What the search for the files of the modules found on that machine, and where they are on this one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -59,7 +59,8 @@ impl PackedFiles {
         }
         let debug_file = found.debug_file.as_ref().and_then(|path| match Image::open_debug(path) {
             Ok(image) => Some(DebugFile { path: path.clone(), image }),
-            Err(_) => DebugFile::of_list(path, &image),
+            Err(ImageError::NotElf(_)) if module.kind == ModuleKind::Kernel => DebugFile::of_list(path, &image),
+            Err(_) => None,
         });
         Ok(Binary {
             file: found.file.clone(),

@@ -52,9 +52,9 @@ pub enum Refused {
     /// It is no program and no library.
     #[error("{} has no executable segment: where its code is loaded is not in it", .0.display())]
     NotExecutable(PathBuf),
-    /// It is the kernel as it is booted.
+    /// It is the kernel as it is booted, packed in another way than is read.
     #[error(
-        "{} is compressed: unpack it with scripts/extract-vmlinux of Linux, or install the kernel's debug symbols",
+        "{} is packed in a way that is not read (gzip, xz, LZ4 and Zstandard are): unpack it with scripts/extract-vmlinux of Linux, or install the kernel's debug symbols",
         .0.display()
     )]
     CompressedKernel(PathBuf),

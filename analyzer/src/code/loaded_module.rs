@@ -10,13 +10,13 @@
 //! Branches between these sections, and to the kernel, get their targets by relocation.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use object::elf::{R_X86_64_PC32, R_X86_64_PLT32, SHF_ALLOC, SHF_EXECINSTR};
-use object::read::elf::{ElfFile64, ElfSection64, ElfSymbol64};
+use object::read::elf::{ElfFile64, ElfSection64};
 use object::{
     LittleEndian as LE, Object, ObjectSection, ObjectSymbol, RelocationFlags, RelocationTarget, SectionFlags,
-    SectionIndex, SymbolKind,
+    SectionIndex, SymbolIndex, SymbolKind,
 };
 
 use super::{Image, ImageError, MadeFunction, made_elf};
@@ -25,6 +25,8 @@ use super::{Image, ImageError, MadeFunction, made_elf};
 const IMPORTS: u64 = 1 << 30;
 const IMPORTED: u64 = 16;
 const BREAKPOINT: u8 = 0xcc;
+/// Bytes of a relocation.
+const RELOCATION: usize = 24;
 /// Calls of this function at the begin of others are nops of five bytes when the module is loaded.
 const FENTRY: &[u8] = b"__fentry__";
 const CALL: u8 = 0xe8;
@@ -50,81 +52,93 @@ fn loaded(bytes: &[u8]) -> Result<Vec<u8>, String> {
     let (mut starts, mut runs, mut end) = (HashMap::new(), Vec::new(), 0_u64);
     for section in file.sections().filter(is_loaded_code) {
         let data = section.data().map_err(|why| why.to_string())?;
+        // Those without bytes take their place, too.
         let start = end.checked_next_multiple_of(section.align().max(1));
         // Sections that share their bytes would make much of little.
-        let is_possible = |start: &u64| start.saturating_add(data.len() as u64) <= IMPORTS.min(2 * bytes.len() as u64);
+        let is_possible = |start: &u64| start.saturating_add(section.size()) <= IMPORTS.min(2 * bytes.len() as u64);
         let start = start.filter(is_possible).ok_or("its code is larger than the file")?;
-        end = start + data.len() as u64;
+        end = start + section.size();
         starts.insert(section.index(), start);
         runs.push((start, data.to_vec()));
     }
-    let mut symbols = Symbols { starts, imports: BTreeMap::new() };
+    let symbols = Symbols::of(&file, starts, bytes.len())?;
+    // What several sections of relocations share would be done again and again.
+    let mut left = bytes.len() / RELOCATION;
     for (section, (start, code)) in file.sections().filter(is_loaded_code).zip(&mut runs) {
-        relocate(&file, &section, *start, code, &mut symbols)?;
+        relocate(&section, (*start, code), &symbols, &mut left)?;
     }
-    if !symbols.imports.is_empty() {
-        runs.push((IMPORTS, vec![BREAKPOINT; IMPORTED as usize * symbols.imports.len()]));
+    runs.retain(|(_, code)| !code.is_empty());
+    if symbols.imported > 0 {
+        runs.push((IMPORTS, vec![BREAKPOINT; IMPORTED as usize * symbols.imported]));
     }
-    Ok(made_elf(&runs, &symbols.functions(&file)).0)
+    Ok(made_elf(&runs, &symbols.functions).0)
 }
 
 /// Whether it is executable, and stays.
 fn is_loaded_code(section: &ElfSection64<'_, '_, LE>) -> bool {
     let SectionFlags::Elf { sh_flags, .. } = section.flags() else { return false };
     let is_of_start = section.name_bytes().is_ok_and(|name| name.starts_with(b".init"));
-    sh_flags.contains(SHF_ALLOC) && sh_flags.contains(SHF_EXECINSTR) && section.size() > 0 && !is_of_start
+    sh_flags.contains(SHF_ALLOC) && sh_flags.contains(SHF_EXECINSTR) && !is_of_start
 }
 
-/// Where symbols are in memory.
-struct Symbols {
-    starts: HashMap<SectionIndex, u64>,
-    /// By name, those that are elsewhere.
-    imports: BTreeMap<Vec<u8>, u64>,
+/// Where symbols are in memory: those of code that stays, and those that are elsewhere.
+struct Symbols<'a> {
+    addresses: HashMap<SymbolIndex, u64>,
+    functions: Vec<MadeFunction<'a>>,
+    imported: usize,
+    fentry: Option<SymbolIndex>,
 }
 
-impl Symbols {
-    /// `None` for those of data and of the start-up.
-    fn address(&mut self, symbol: &ElfSymbol64<'_, '_, LE>) -> Option<u64> {
-        if !symbol.is_undefined() {
-            return self.starts.get(&symbol.section_index()?)?.checked_add(symbol.address());
+impl<'a> Symbols<'a> {
+    /// `most`: bytes of all names. Symbols that share one long string would make much of little.
+    fn of(file: &ElfFile64<'a, LE>, starts: HashMap<SectionIndex, u64>, most: usize) -> Result<Self, String> {
+        let (mut addresses, mut functions) = (HashMap::new(), Vec::new());
+        let (mut imported, mut fentry, mut left) = (0, None, most);
+        for symbol in file.symbols() {
+            let section = symbol.section_index().and_then(|section| starts.get(&section));
+            let address = match section {
+                Some(start) => start.checked_add(symbol.address()),
+                None if symbol.is_undefined() => Some(IMPORTS + IMPORTED * imported as u64),
+                None => None,
+            };
+            let (Some(address), Ok(name)) = (address, symbol.name_bytes()) else { continue };
+            if section.is_none() && name == FENTRY {
+                fentry = Some(symbol.index());
+                continue;
+            }
+            addresses.insert(symbol.index(), address);
+            let size = if section.is_some() { symbol.size() } else { IMPORTED };
+            imported += usize::from(section.is_none());
+            if size > 0 && (section.is_none() || symbol.kind() == SymbolKind::Text) {
+                left = left.checked_sub(name.len()).ok_or("the names of its symbols are longer than the file")?;
+                functions.push((address, size, Cow::Borrowed(name)));
+            }
         }
-        let next = IMPORTS + IMPORTED * self.imports.len() as u64;
-        Some(*self.imports.entry(symbol.name_bytes().ok()?.to_vec()).or_insert(next))
-    }
-
-    /// Those of functions, and of what is called elsewhere.
-    fn functions<'a>(&'a self, file: &ElfFile64<'a, LE>) -> Vec<MadeFunction<'a>> {
-        let own = file.symbols().filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.size() > 0);
-        let own = own.filter_map(|symbol| {
-            let start = self.starts.get(&symbol.section_index()?)?.checked_add(symbol.address())?;
-            Some((start, symbol.size(), Cow::Borrowed(symbol.name_bytes().ok()?)))
-        });
-        let imports = self.imports.iter().map(|(name, at)| (*at, IMPORTED, Cow::Borrowed(name.as_slice())));
-        own.chain(imports).collect()
+        Ok(Symbols { addresses, functions, imported, fentry })
     }
 }
 
-/// Gives the branches of a section their targets. What is at addresses of data stays as it is in the file.
+/// Gives the branches of a section their targets. What is at addresses of data stays as it is in the file. `left`: relocations that there may
+/// be.
 fn relocate(
-    file: &ElfFile64<'_, LE>,
     section: &ElfSection64<'_, '_, LE>,
-    start: u64,
-    code: &mut [u8],
-    symbols: &mut Symbols,
+    (start, code): (u64, &mut [u8]),
+    symbols: &Symbols<'_>,
+    left: &mut usize,
 ) -> Result<(), String> {
     for (offset, relocation) in section.relocations() {
+        *left = left.checked_sub(1).ok_or("it has more relocations than bytes")?;
         let RelocationFlags::Elf { r_type: R_X86_64_PC32 | R_X86_64_PLT32 } = relocation.flags() else { continue };
         let RelocationTarget::Symbol(symbol) = relocation.target() else { continue };
-        let symbol = file.symbol_by_index(symbol).map_err(|why| why.to_string())?;
         let at = usize::try_from(offset).unwrap_or(usize::MAX);
         let call = at.checked_sub(1).and_then(|at| code.get_mut(at..)?.first_chunk_mut::<5>());
-        if let Some(call) = call.filter(|call| call.first() == Some(&CALL) && symbol.name_bytes() == Ok(FENTRY)) {
+        if let Some(call) = call.filter(|call| call.first() == Some(&CALL) && Some(symbol) == symbols.fentry) {
             *call = NOP;
             continue;
         }
         let slot = code.get_mut(at..).and_then(|rest| rest.first_chunk_mut::<4>());
         let slot = slot.ok_or("a relocation is outside of its section")?;
-        if let Some(target) = symbols.address(&symbol) {
+        if let Some(target) = symbols.addresses.get(&symbol) {
             let distance = target.wrapping_add_signed(relocation.addend()).wrapping_sub(start + offset);
             *slot = (distance as u32).to_le_bytes();
         }
@@ -187,6 +201,26 @@ mod tests {
         let functions = FunctionTable::of(&image);
         let name = |at| functions.name(functions.at(Svma(at)).unwrap()).into_owned();
         assert_eq!([name(0), name(0x20), name(IMPORTS)], ["first", "late", "printk"]);
+    }
+
+    /// Of sections that share their bytes, little would become much.
+    #[test]
+    fn what_is_shared_is_refused() {
+        let Some(object) = object() else { return };
+        let section = |name: &str| {
+            let image = Image::parse(object.clone()).unwrap();
+            image.sections().iter().position(|section| section.name == name).unwrap()
+        };
+        let table = u64::from_le_bytes(object[0x28..0x30].try_into().unwrap()) as usize;
+        // Code of 64 MiB.
+        let text = table + 64 * section(".text");
+        let mut large = object.clone();
+        large[text + 32..text + 40].copy_from_slice(&(64_u64 << 20).to_le_bytes());
+        assert!(Image::parse(large).unwrap().loaded_module().is_err());
+        let mut aligned = object.clone();
+        let late = table + 64 * section(".text.late");
+        aligned[late + 48..late + 56].copy_from_slice(&(1_u64 << 63).to_le_bytes());
+        assert!(Image::parse(aligned).unwrap().loaded_module().is_err());
     }
 
     #[test]

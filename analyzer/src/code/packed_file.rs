@@ -32,7 +32,8 @@ impl Image {
     /// Opens the ELF file that is packed in a file, by gzip, xz, LZ4 or Zstandard, as it is or in a boot image of Linux.
     ///
     /// # Errors
-    /// The file cannot be read, nothing is packed in it in one of these ways, it is damaged, or [`Self::parse`] refuses what comes out.
+    /// The file cannot be read, nothing is packed in it in one of these ways, it is damaged, what comes out is longer than a kernel, or is
+    /// no ELF file for x86.
     pub(crate) fn open_packed(path: &Path) -> Result<Self, ImageError> {
         let (bytes, identity) = super::image::open(path)?;
         let packed = bytes.get_up_to(0, MOST_PACKED);
@@ -76,8 +77,15 @@ fn unpacked(bytes: &[u8]) -> Option<io::Result<Vec<u8>>> {
 
 fn read(reader: impl Read, most: u64) -> io::Result<Vec<u8>> {
     let mut unpacked = Vec::new();
-    reader.take(most).read_to_end(&mut unpacked)?;
-    Ok(unpacked)
+    reader.take(most + 1).read_to_end(&mut unpacked)?;
+    within(most, unpacked)
+}
+
+fn within(most: u64, unpacked: Vec<u8>) -> io::Result<Vec<u8>> {
+    match unpacked.len() as u64 > most {
+        true => Err(io::Error::other(format!("unpacked it has more than {most} bytes"))),
+        false => Ok(unpacked),
+    }
 }
 
 fn zstandard(bytes: &[u8]) -> io::Result<impl Read> {
@@ -96,11 +104,10 @@ fn lz4_blocks(mut bytes: &[u8], most: u64) -> io::Result<Vec<u8>> {
         unpacked.extend(block.iter().take(length));
         bytes = packed.1;
         if unpacked.len() as u64 > most {
-            unpacked.truncate(usize::try_from(most).unwrap_or(usize::MAX));
             break;
         }
     }
-    Ok(unpacked)
+    within(most, unpacked)
 }
 
 #[cfg(test)]
@@ -173,11 +180,11 @@ mod tests {
     }
 
     #[test]
-    fn what_grows_out_of_proportion_is_cut_off() {
+    fn what_grows_out_of_proportion_is_refused() {
         let zeros = vec![0; 4 << 20];
         for packed in packed(&zeros) {
-            let unpacked = unpacked(&packed).unwrap().unwrap();
-            assert!(unpacked.len() < 100 * packed.len() + 1, "{} of {}", unpacked.len(), packed.len());
+            let unpacked = unpacked(&packed).unwrap();
+            assert_eq!(unpacked.is_err(), packed.len() < zeros.len() / 100, "{} bytes", packed.len());
         }
     }
 }

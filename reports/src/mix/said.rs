@@ -54,7 +54,8 @@ const WITHOUT_TIME: &str =
 
 /// Whether all rows are of code, and that of no module could be read.
 pub fn lacks_code(query: &Query, analysis: &Analysis) -> bool {
-    let of_code = [Dimension::Function, Dimension::Loop, Dimension::LoopDepth];
+    let of_code =
+        [Dimension::Function, Dimension::Loop, Dimension::LoopDepth, Dimension::Block, Dimension::BlockLength];
     let is_of_code = |key: &Key| key.is_of_instruction() || of_code.iter().any(|dimension| key == dimension);
     query.rows.iter().all(is_of_code) && without_samples(analysis).is_none() && !analysis.has_readable_code()
 }
