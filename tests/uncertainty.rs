@@ -233,6 +233,10 @@ fn a_recording_does_not_differ_from_itself() {
             assert_eq!(row["within_error"], true, "{row}");
         }
     }
+    // So are the sums of instruction sets.
+    let table = support::stdout(&["diff", &file, &file, &option, &binary]);
+    let (_, sets) = table.rsplit_once(" isa ").unwrap();
+    assert!(sets.lines().skip(1).count() > 2 && sets.lines().skip(1).all(|line| line.contains("  =  ")), "{table}");
     // On a terminal they are dim.
     let dim = |variables: &str| {
         let text = support::on_terminal(120, variables, &["diff", &file, &file, &option, &binary, "--top", "3"])?;

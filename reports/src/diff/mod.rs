@@ -124,8 +124,15 @@ impl Changes<'_> {
 
     /// How far the change of a kind of instructions is from none.
     pub fn of_kind(&self, of: &Moved<InstructionKind>) -> Noise {
-        let row = [RowName::Kind(of.what.isa.into(), of.what.packing.into())];
+        let row = [kind(&of.what)];
         self.noise(of, [&row, &row], self.comparison.mix.len())
+    }
+
+    /// How far the change of an instruction set is from none.
+    pub fn of_isa(&self, of: &Moved<&str>) -> Noise {
+        let of_set = self.comparison.mix.iter().filter(|kind| kind.what.isa == of.what);
+        let rows: Vec<RowName> = of_set.map(|of| kind(&of.what)).collect();
+        self.noise(of, [&rows, &rows], self.comparison.mix.len())
     }
 
     /// How far the change of a value of an attribute of instructions is from none, one of so many values.
@@ -137,6 +144,10 @@ impl Changes<'_> {
     fn noise<N>(&self, of: &Moved<N>, names: [&[RowName]; 2], rows: usize) -> Noise {
         noise(of, self.sides, names, rows)
     }
+}
+
+fn kind(of: &InstructionKind) -> RowName {
+    RowName::Kind(of.isa.into(), of.packing.into())
 }
 
 /// How far a change is from none, of a list of so many rows.

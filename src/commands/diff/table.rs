@@ -127,12 +127,9 @@ fn mix(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     let mut table = columns(report, "isa", &[("packing", Align::Left)]);
     let is_shown = |shares: [f64; 2]| shares.iter().any(|share| *share >= SHOWN);
     for (isa, sums) in sets.iter().filter(|(_, sums)| is_shown(**sums)) {
-        table.row(
-            shares(&Moved { what: (), shares: *sums }, Noise::default())
-                .into_iter()
-                .chain([isa.to_string(), String::new()])
-                .collect(),
-        );
+        let set = Moved { what: *isa, shares: *sums };
+        let noise = report.changes.of_isa(&set);
+        table.row_in(role(noise), shares(&set, noise).into_iter().chain([isa.to_string(), String::new()]).collect());
         let of_set = report.changes.comparison.mix.iter().filter(|kind| kind.what.isa == *isa);
         for kind in of_set.filter(|kind| is_shown(kind.shares)) {
             let noise = report.changes.of_kind(kind);
