@@ -607,6 +607,10 @@ fn options_without_effect_are_said() {
     let by_mispredicted = said(&["mix", "--sort", "mispredicted"]);
     assert!(by_mispredicted.contains("nothing is known of mispredictions"), "{by_mispredicted}");
     assert!(!said(&["mix"]).contains("mispredictions"));
+    let of_csv = said(&["mix", "--rows", "isa,mnemonic", "--top", "2", "--subtotals", "--format", "csv"]);
+    assert!(of_csv.contains(" are left out (--top 0 writes them)") && of_csv.contains("--subtotals changes nothing"));
+    let whole = said(&["mix", "--rows", "isa,mnemonic", "--format", "csv"]);
+    assert!(!whole.contains("left out") && !whole.contains("--subtotals"), "{whole}");
     let truth = fixture.truth();
     let truth = truth.to_str().unwrap();
     let binary = ["--binary", &input[3]];

@@ -23,7 +23,7 @@ use crate::commands::record::{SAMPLING, Wanted};
 use crate::commands::reporting::ReportArgs;
 use crate::input::{Input, WITHOUT_CODE};
 use crate::output;
-use crate::output::{Colours, Format, Layout, say_head};
+use crate::output::{Colours, Format, Layout, say_head, share};
 use crate::usage::CommandLine;
 use numbers::numbers;
 use query::{PivotArgs, query, query_options, shaped};
@@ -129,11 +129,31 @@ fn print(args: &Args, query: &Query, input: &Input<'_>) -> anyhow::Result<()> {
         layout: args.report.output.layout(),
         colours: args.report.output.colours(),
     };
+    if matches!(format, Format::Csv | Format::Parquet) {
+        not_in_csv(&report, args.subtotals).iter().for_each(output::say);
+    }
     args.report.output.write(&titles(&query.rows), |out| match args.report.output.format {
         Format::Table | Format::Markdown => table::print(&report, out),
         Format::Csv | Format::Parquet => csv::print(&report, out),
         Format::Json => json::print(&report, out),
     })
+}
+
+/// What of a mix a table of rows alone does not have, in sentences.
+fn not_in_csv(report: &Report<'_>, subtotals: bool) -> Vec<String> {
+    let (mut rows, mut left_out) = (0, 0.0);
+    report.for_each_line(|line| {
+        if line.others {
+            rows += line.nodes.len();
+            left_out += line.sum().count;
+        }
+    });
+    let part = share(left_out, report.mix.instructions);
+    let what = if report.is_nested() { "rows or groups" } else { "rows" };
+    let left_out = (rows > 0).then(|| format!("{rows} more {what} with {part} are left out (--top 0 writes them)"));
+    let subtotals =
+        subtotals.then(|| "--subtotals changes nothing here: there are rows alone (--format json has the sums)".into());
+    left_out.into_iter().chain(subtotals).collect()
 }
 
 /// Keys as they are written.
