@@ -1,7 +1,7 @@
 //! The whole analysis: a recording in, counted blocks out.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use model::{Features, Rule, Rules, Source};
@@ -9,26 +9,27 @@ use perfdata::{EventDescription, RecordType, Recording};
 use serde::{Deserialize, Serialize};
 use simulated_core::Microarchitecture;
 
-use crate::address::{Avma, Svma};
-use crate::binaries::{BinarySearch, kernel_mappings, module_mappings};
+use crate::address::Svma;
+use crate::binaries::{Binary, BinarySearch, NoCode};
 use crate::build_id::BuildId;
 use crate::calls::{CallStackWalker, CallWalker, Calls, NamedCode};
 use crate::code::{Bitness, demangle};
 use crate::counting::{
     BlockCount, BlockSize, BrokenStreams, Code, CodeFeatures, CountScale, Decider, Detail, Group, GroupBy, GroupId,
-    Groups, Located, LocatedStart, ModuleCounts, ModuleHits, Spots, StartId, TaskGroups, count_module, is_kernel,
-    locate, mean_instruction_length, sums_by_block,
+    Groups, Located, LocatedStart, ModuleCounts, ModuleHits, Spots, StartId, TaskGroups, count_module, locate,
+    mean_instruction_length, sums_by_block,
 };
 use crate::estimation::{Estimate, RanOn, estimate};
 use crate::flow::{AnalysedFlow, ChosenCount, of_recording};
+use crate::kernel_files::place_kernel;
 use crate::parallel::in_parallel;
 use crate::paths::{BranchPaths, CodeMap, PathQuery, PathWalker, Wanted};
 use crate::processor_trace::follow;
 use crate::progress::{Progress, Step};
 use crate::recording::{
-    AddressSpace, CodeKind, Context, ContextId, EventKind, Granularity, KERNEL_PID, Mapping, Module, ModuleId,
-    ModuleKind, ModuleTable, RecordCounts, Selection, Sources, StackStatistics, StackUse, Subset, Timeline, Totals,
-    Tracer, Vendor, metadata_of, read_samples, read_tasks,
+    CodeKind, Context, ContextId, EventKind, Granularity, Module, ModuleId, ModuleKind, ModuleTable, RecordCounts,
+    Selection, Sources, StackStatistics, StackUse, Subset, Totals, Tracer, Vendor, metadata_of, read_samples,
+    read_tasks,
 };
 use crate::uncertainty::{CountKind, Design, Replicates, Resampling, SLICES, Sampled, Slice, made_up};
 use crate::walks::{Reading, Spaces, Streams, Walked, WalkedCode};
@@ -229,10 +230,12 @@ pub fn analyze_paths(
     let totals = read_samples(recording, &mut tasks, &sources, selection, traced.aggregate, options.threads, progress)?;
     let mut modules = std::mem::take(&mut tasks.modules);
     let records = std::mem::take(&mut tasks.records);
-    place_kernel(&mut tasks.timeline, &modules, &totals, &options.search);
+    let search = options.search.among(modules.iter().map(|(_, module)| module));
+    let opened = place_kernel(&mut tasks.timeline, &modules, &totals, &search);
     let groups = Groups::new(options.group_by, &totals, &tasks.timeline, &tasks.phases);
     let located = locate(&totals, &tasks.timeline, &mut modules, &sources, &groups, options.detail);
-    let mut counted = count_modules(&located, &modules, &totals.stacks, options, progress);
+    let open = |id| opened.take(id).map_or_else(|| search.open(modules.get(id)), Ok);
+    let mut counted = count_modules(&located, &totals.stacks, open, (options.threads, progress));
     let estimate = estimate(&located, &counted, &modules, &sources, full_burst, &machine);
     if estimate.is_some() {
         degradations.append(&mut machine.degradations);
@@ -353,36 +356,6 @@ pub fn analyze_paths(
     Ok(analysis)
 }
 
-/// Where the files of the kernel and of its modules are found, and some of what was recorded is their code, its addresses are places in
-/// these files from now on.
-fn place_kernel(timeline: &mut Timeline, modules: &ModuleTable, totals: &Totals, search: &BinarySearch) {
-    let seen = totals.ips.iter().map(|hits| hits.ip).chain(totals.streams.iter().map(|stream| stream.from));
-    let seen: BTreeSet<Avma> = seen.filter(|&at| is_kernel(at)).collect();
-    if seen.is_empty() {
-        return;
-    }
-    let is_wanted = |module: &Module| module.kind == ModuleKind::Kernel && module.kernel.is_some();
-    if let Some((id, kernel)) = modules.iter().find(|(_, module)| is_wanted(module))
-        && let Ok(binary) = search.open(kernel)
-        && !binary.is_recorded
-    {
-        timeline.map_kernel(kernel_mappings(&binary, id));
-    }
-    let mut space = AddressSpace::default();
-    timeline.for_each_epoch(KERNEL_PID, 0, |_, last| space = last.clone());
-    let is_wanted = |module: &Module| module.kind == ModuleKind::KernelModule && module.code.is_none();
-    let hit = seen.iter().filter_map(|&at| space.find(at));
-    let hit = hit.filter(|mapping| is_wanted(modules.get(mapping.module)));
-    let hit: BTreeMap<Avma, Mapping> = hit.map(|mapping| (mapping.start, *mapping)).collect();
-    let mut files = HashMap::new();
-    for mapping in hit.into_values() {
-        let file = files.entry(mapping.module).or_insert_with(|| search.open(modules.get(mapping.module)));
-        if let Ok(binary) = file {
-            timeline.map_kernel(module_mappings(binary, mapping));
-        }
-    }
-}
-
 /// The events with LBR call stacks whose samples count, by name.
 fn names_of_call_stacks(events: &[EventDescription], sources: &Sources) -> Option<String> {
     let counts = sources.ebs.iter().flat_map(|ebs| &ebs.events).filter_map(|&event| events.get(event));
@@ -400,16 +373,14 @@ fn factors_by_context(totals: &Totals, located: &Located, estimate: &Estimate) -
 
 fn count_modules(
     located: &Located,
-    modules: &ModuleTable,
     stacks: &StackStatistics,
-    options: &Options<'_>,
-    progress: Progress<'_>,
+    open: impl Fn(ModuleId) -> Result<Binary, NoCode> + Sync,
+    (threads, progress): (usize, Progress<'_>),
 ) -> Vec<ModuleCounts> {
     let work: Vec<(ModuleId, &ModuleHits)> = located.modules.iter().map(|(id, hits)| (*id, hits)).collect();
-    let search = options.search.among(modules.iter().map(|(_, module)| module));
     let (of, done) = (work.len(), AtomicUsize::new(0));
-    let counted = in_parallel(work, options.threads, |(id, hits)| {
-        let counts = count_module(id, hits, search.open(modules.get(id)), stacks);
+    let counted = in_parallel(work, threads, |(id, hits)| {
+        let counts = count_module(id, hits, open(id), stacks);
         progress(Step::Counting { done: done.fetch_add(1, Ordering::Relaxed) + 1, of });
         counts
     });

@@ -40,6 +40,7 @@ pub mod counting;
 mod estimation;
 mod findings;
 pub mod flow;
+mod kernel_files;
 pub mod lines;
 pub mod mix;
 mod parallel;
