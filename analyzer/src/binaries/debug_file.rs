@@ -24,8 +24,7 @@ impl DebugFile {
 
     /// The file, if it can be read and is the one that is wanted.
     fn open(path: PathBuf, is_wanted: impl Fn(&Image) -> bool) -> Option<Self> {
-        // Those of the kernel's modules are relocatable: their addresses are of sections, which are not placed.
-        let image = Image::open_debug(&path).ok().filter(|image| !image.is_relocatable() && is_wanted(image))?;
+        let image = Image::open_debug(&path).ok().filter(is_wanted)?;
         Some(DebugFile { path, image })
     }
 
@@ -49,10 +48,12 @@ impl BinarySearch {
             let places = installed_by_id(&installed, id).into_iter().chain(in_build_id_cache(id, "debug"));
             { places }.find_map(|place| DebugFile::of_build(place, id))
         });
-        by_id.or_else(|| self.linked_debug_file(file, image, &installed)).or_else(|| {
+        let found = by_id.or_else(|| self.linked_debug_file(file, image, &installed)).or_else(|| {
             let id = image.build_id()?;
             DebugFile::of_build(self.elsewhere.get(id, Wanted::DebugFile)?, id)
-        })
+        });
+        // Those of the kernel's modules are relocatable: their addresses are of sections, which are not placed.
+        found.filter(|debug_file| !debug_file.image.is_relocatable())
     }
 
     /// The file of the name that `.gnu_debuglink` states: as GDB has it, beside the program, in `.debug`, or under `/usr/lib/debug` in a
