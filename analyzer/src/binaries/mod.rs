@@ -41,11 +41,7 @@ impl BinaryOverride {
     /// Stands `file` in for the recorded module of that path or base name, even if it is of another build: that is said of it then
     /// ([`Binary::other_build`]). A file that cannot be read is reported when a module wants it.
     pub fn new(recorded: Option<String>, file: PathBuf) -> Self {
-        let image = Image::open(&file).or_else(|why| match why {
-            ImageError::NotElf(_) => Image::open_packed(&file),
-            why => Err(why),
-        });
-        let build_id = image.ok().and_then(|image| image.build_id().cloned());
+        let build_id = open_or_unpack(&file).ok().and_then(|image| image.build_id().cloned());
         BinaryOverride { for_other_builds: recorded.is_some(), recorded, file, build_id }
     }
 
@@ -333,12 +329,17 @@ fn base_name(path: &str) -> Option<&str> {
     Path::new(path).file_name()?.to_str()
 }
 
+/// A file as it is, or what is packed in it.
+fn open_or_unpack(file: &Path) -> Result<Image, ImageError> {
+    Image::open(file).or_else(|why| match why {
+        ImageError::NotElf(_) => Image::open_packed(file),
+        why => Err(why),
+    })
+}
+
 /// Files of the kernel may be packed, and those of its modules are loaded.
 fn open_with_code(file: &Path, kind: ModuleKind) -> Result<Image, Refused> {
-    let image = match Image::open(file) {
-        Err(ImageError::NotElf(_)) if kind.is_kernel() => Image::open_packed(file),
-        image => image,
-    };
+    let image = if kind.is_kernel() { open_or_unpack(file) } else { Image::open(file) };
     let image = match image {
         Ok(module) if kind == ModuleKind::KernelModule && module.is_relocatable() => module.loaded_module(),
         image => image,

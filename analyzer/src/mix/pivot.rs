@@ -6,7 +6,7 @@ use foldhash::HashMap as FastMap;
 use iced_x86::{FlowControl, Instruction};
 
 use crate::address::Svma;
-use crate::annotate::{LoopTable, TimeShare, in_function};
+use crate::annotate::{LoopTable, in_function};
 use crate::code::instructions;
 use crate::counting::{Code, GroupId};
 use crate::mix::branches::{Branches, Taken};
@@ -156,17 +156,6 @@ impl Mix {
             count: self.design.interval(sum.count, &sum.sampled),
             share: self.design.share((sum.count, &sum.sampled), (self.all.count, &self.all.sampled)),
         }
-    }
-
-    /// The part of the time of a whole that a part of it took; `None` where it is not known, or was not asked for.
-    pub fn time_within(&self, part: &Sum, whole: &Sum) -> Option<TimeShare> {
-        part.timed.share_of(&whole.timed)
-    }
-
-    /// How many times as long an instruction of a sum took as one of all does; `None` where either share may be none.
-    pub fn time_per_instruction(&self, sum: &Sum) -> Option<f64> {
-        let share = if self.instructions > 0.0 { sum.count / self.instructions } else { 0.0 };
-        self.time_within(sum, &self.all)?.per_instruction(share, self.uncertainty_of(sum).share)
     }
 
     /// How uncertain the share is that a sum has of another one, of which it is a part: of all, or of a group or row.
@@ -420,8 +409,10 @@ impl Pivot<'_> {
         counts: &[GroupCount<'_>],
         source: &SourceOf<'_>,
     ) {
-        let of_function =
-            |key: &Key| [Dimension::Function, Dimension::BranchSite, Dimension::Block].iter().any(|of| key == of);
+        let of_function = |key: &Key| {
+            use Dimension::{Block, BranchSite, Function};
+            matches!(key.dimension(), Some(Function | BranchSite | Block))
+        };
         let names_functions = self.keys.iter().any(of_function);
         let mut functions: HashMap<u32, u32> = HashMap::new();
         let mut parts: Vec<Part> = Vec::new();
@@ -441,9 +432,8 @@ impl Pivot<'_> {
                     Some(Dimension::Chosen) => self.values.id(block.count.chosen.as_str()),
                     Some(Dimension::Block) => match module.function_symbol(block.index) {
                         Some(symbol) => {
-                            let function = &self.values.texts[function.unwrap_or_default() as usize];
-                            let block = in_function(function, block.start.0.wrapping_sub(symbol.0).cast_signed());
-                            self.values.id(&block)
+                            let name = self.place(function.unwrap_or_default(), symbol.0, block.start.0);
+                            self.values.id(&name)
                         }
                         None => self.values.id(UNREADABLE),
                     },
@@ -591,8 +581,12 @@ impl Pivot<'_> {
         if instruction.flow_control() == FlowControl::Next {
             return NONE.to_owned();
         }
-        let symbol = symbol.map_or(instruction.ip(), |symbol| symbol.0);
-        in_function(&self.values.texts[function as usize], instruction.ip().wrapping_sub(symbol) as i64)
+        self.place(function, symbol.map_or(instruction.ip(), |symbol| symbol.0), instruction.ip())
+    }
+
+    /// An address by the function with that symbol: `main+0x2a`.
+    fn place(&self, function: u32, symbol: u64, at: u64) -> String {
+        in_function(&self.values.texts[function as usize], at.wrapping_sub(symbol).cast_signed())
     }
 
     /// The values of the attributes, in their places.

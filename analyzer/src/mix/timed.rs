@@ -3,6 +3,7 @@
 use crate::Analysis;
 use crate::CountedBlock;
 use crate::annotate::TimeShare;
+use crate::mix::{Mix, Sum};
 
 /// Executed instructions whose cycles are known, and these cycles; samples of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -48,6 +49,19 @@ impl Timed {
     /// Instructions per cycle; `None` where they took no cycles, or none are known.
     pub fn ipc(&self) -> Option<f64> {
         (self.cycles > 0.0).then(|| self.instructions / self.cycles)
+    }
+}
+
+impl Mix {
+    /// The part of the time of a whole that a part of it took; `None` where it is not known, or was not asked for.
+    pub fn time_within(&self, part: &Sum, whole: &Sum) -> Option<TimeShare> {
+        part.timed.share_of(&whole.timed)
+    }
+
+    /// How many times as long an instruction of a sum took as one of all does; `None` where either share may be none.
+    pub fn time_per_instruction(&self, sum: &Sum) -> Option<f64> {
+        let share = if self.instructions > 0.0 { sum.count / self.instructions } else { 0.0 };
+        self.time_within(sum, &self.all)?.per_instruction(share, self.uncertainty_of(sum).share)
     }
 }
 
