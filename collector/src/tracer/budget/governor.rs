@@ -93,18 +93,23 @@ impl Governor {
     }
 
     /// So much was spent at once. It is taken off what may be spent over the next seconds of CPU time: all at once, there would be no
-    /// bursts for as long.
+    /// bursts for as long. Bursts take off as much as they cost, too: what comes again and again with them does not pile up.
     pub(crate) fn spread(&mut self, time: Duration) {
         self.to_take_off += time.as_nanos() as f64;
         self.taken_off_per_ns = self.to_take_off / SPREAD;
     }
 
+    /// Takes off so much, ns, or what is left.
+    fn take_off(&mut self, most: f64) {
+        let part = most.min(self.to_take_off);
+        self.to_take_off -= part;
+        self.spent += part;
+    }
+
     /// Threads ran for this long.
     pub(crate) fn passed(&mut self, time: Duration) {
         self.passed += time.as_nanos() as f64;
-        let part = (self.taken_off_per_ns * time.as_nanos() as f64).min(self.to_take_off);
-        self.to_take_off -= part;
-        self.spent += part;
+        self.take_off(self.taken_off_per_ns * time.as_nanos() as f64);
         let credited = (self.credit_per_ns * time.as_nanos() as f64).min(self.credit);
         self.credit -= credited;
         self.credited += credited;
@@ -126,6 +131,7 @@ impl Governor {
         self.last_stood_for = stood_for;
         let cost = cost.as_nanos() as f64;
         self.spent_on_bursts += cost;
+        self.take_off(cost);
         // The first ones of a program find everything cold: no reason to wait long for the next.
         let cost = cost.min(3.0 * self.burst_cost);
         // The guess counts as one burst.
@@ -217,6 +223,29 @@ mod tests {
     fn other_stops_are_made_up_for() {
         let share = simulate(0.01, Duration::from_micros(250), Duration::from_millis(5), 1.0, 200);
         assert!((0.008..0.0125).contains(&share), "{share}");
+    }
+
+    /// What writing bursts takes comes in lumps, and is made up for before the next one comes.
+    #[test]
+    fn what_comes_with_bursts_does_not_pile_up() {
+        const BUDGET: f64 = 0.05;
+        let (cost, of_recorder) = (Duration::from_micros(300), Duration::from_micros(240));
+        let mut governor = Governor::new(BUDGET, Duration::ZERO, 7);
+        let (mut now, mut spent, mut waiting) = (0.0, Duration::ZERO, Duration::ZERO);
+        for bursts in 1.. {
+            let period = governor.period();
+            now += next_burst(&mut governor, cost, period, 1.0);
+            waiting += of_recorder;
+            spent += cost + of_recorder;
+            if bursts % 25 == 0 {
+                governor.spread(std::mem::take(&mut waiting));
+            }
+            if now > 6e9 {
+                break;
+            }
+        }
+        let share = spent.as_nanos() as f64 / now / BUDGET;
+        assert!((0.9..1.15).contains(&share), "{share}");
     }
 
     #[test]
