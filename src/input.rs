@@ -28,7 +28,7 @@ use reports::models::{self, Chosen};
 pub use reports::{Reader, Reads, is_recording, recording_of};
 
 use crate::cache::Cache;
-use crate::commands::record::{self, CommandOutput, Recorded, SAMPLING, SamplingArgs, Wanted};
+use crate::commands::record::{self, CommandOutput, Manner, Recorded, SAMPLING, SamplingArgs, Wanted};
 use crate::debuginfod;
 use crate::output;
 use crate::progress::Progress;
@@ -108,6 +108,10 @@ pub struct InputArgs {
     #[command(flatten)]
     sampling: SamplingArgs,
 
+    /// Print only errors of recording
+    #[arg(short, long, help_heading = SAMPLING)]
+    quiet: bool,
+
     /// Command to record and analyse in one go, with the options under "Sampling and tracing"; its exit status is passed on
     #[arg(index = 2, last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -159,8 +163,8 @@ impl InputArgs {
         let option = precision.is_some().then_some("--precision");
         option.into_iter().for_each(|option| self.require_command(reader, option));
         self.begin_with(reader, || {
-            let no_cache = self.keeps_nothing();
-            record::record_for_analysis(&self.command, &self.sampling, self.stdout.as_ref(), precision, no_cache)
+            let manner = Manner { stdout: self.stdout.as_ref(), quiet: self.quiet, no_cache: self.keeps_nothing() };
+            record::record_for_analysis(&self.command, &self.sampling, manner, precision)
         })
     }
 
@@ -204,7 +208,9 @@ impl InputArgs {
 
     /// Ends the process if there are options for a command, and there is none.
     pub fn check(&self, reader: &Reader) {
-        let option = self.sampling.given().or_else(|| self.stdout.as_ref().map(|_| "--stdout".to_owned()));
+        let others = [("--stdout", self.stdout.is_some()), ("--quiet", self.quiet)];
+        let other = others.into_iter().find(|(_, is_given)| *is_given).map(|(option, _)| option.to_owned());
+        let option = self.sampling.given().or(other);
         option.iter().for_each(|option| self.require_command(reader, option));
     }
 
@@ -237,6 +243,11 @@ impl InputArgs {
     /// Whether nothing is to be kept for later.
     pub fn keeps_nothing(&self) -> bool {
         self.analysis.no_cache
+    }
+
+    /// Whether only errors of recording are printed.
+    pub fn is_quiet(&self) -> bool {
+        self.quiet
     }
 
     /// Where its standard output goes.

@@ -114,6 +114,59 @@ fn a_merged_recording_has_its_counts() {
     }
 }
 
+/// What `hbbp blocks` printed has the counts that it was made from, but for what cannot be placed or was not printed.
+#[test]
+fn lists_of_blocks_are_read_by_other_reports() {
+    let folder = tempfile::tempdir().unwrap();
+    let fixture = Fixture::bursts("compress");
+    let file = folder.path().join("blocks.json");
+    let write = |blocks: &Value| std::fs::write(&file, blocks.to_string()).unwrap();
+    let recorded = options(&fixture.recording, &fixture);
+    let blocks = json(&[&["blocks"], &recorded[..]].concat());
+    write(&blocks);
+    let code = ["--filter", "mnemonic!=[unreadable]"];
+    let [listed, alone] = [&options(&file, &fixture), &recorded]
+        .map(|of| json(&[&["mix", "--rows", "function,mnemonic"], &code[..], of].concat()));
+    assert_eq!(listed["source"], "flow");
+    let counts = |mix: &Value| -> BTreeMap<String, f64> {
+        let key = |row: &Value| format!("{} {}", row["function"], row["mnemonic"]);
+        mix["rows"].as_array().unwrap().iter().map(|row| (key(row), row["count"].as_f64().unwrap())).collect()
+    };
+    let (listed_counts, alone_counts) = (counts(&listed), counts(&alone));
+    let all: f64 = alone_counts.values().sum();
+    assert_eq!(listed_counts.keys().collect::<Vec<_>>(), alone_counts.keys().collect::<Vec<_>>());
+    for (key, count) in &alone_counts {
+        // Blocks that others fall into ran as often as these: estimates need not agree.
+        assert!((listed_counts[key] - count).abs() < 1e-4 * all, "{key}: {} and {count}", listed_counts[key]);
+    }
+    let said = listed["head"]["degraded"].to_string();
+    assert!(said.contains("nothing is known of their ±") && said.contains("in code that was not read"), "{said}");
+    assert!(!said.contains("not in the list"), "{said}");
+
+    // The hottest two alone: what is missing is said.
+    let hottest = json(&[&["blocks", "--top", "2"], &recorded[..]].concat());
+    write(&hottest);
+    let again = json(&[&["blocks"], &options(&file, &fixture)[..]].concat());
+    assert_eq!(again["blocks"].as_array().unwrap().len(), 2);
+    for (block, expected) in again["blocks"].as_array().unwrap().iter().zip(hottest["blocks"].as_array().unwrap()) {
+        assert_eq!((&block["start"], &block["function"]), (&expected["start"], &expected["function"]));
+        let [count, expected] = [block, expected].map(|block| block["count"].as_f64().unwrap());
+        assert!((count - expected).abs() <= 0.5, "{count} {expected}");
+    }
+    let said = again["head"]["degraded"].to_string();
+    assert!(said.contains("of the instructions are not in the list"), "{said}");
+
+    // What cannot be is refused.
+    for (field, value) in [("count", Value::from(-1.0)), ("module", 99.into()), ("end", 0.into())] {
+        let mut wrong = hottest.clone();
+        wrong["blocks"][1][field] = value;
+        write(&wrong);
+        let output = support::run(&["mix", file.to_str().unwrap()]);
+        assert_eq!(output.status.code(), Some(1));
+        assert!(String::from_utf8_lossy(&output.stderr).contains("block 1 "), "{field}");
+    }
+}
+
 /// On standard input as in a file.
 #[test]
 fn documents_come_from_standard_input_too() {

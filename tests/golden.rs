@@ -50,6 +50,15 @@ fn blocks_table() {
     check("blocks_table", &["blocks", "--top", "25"]);
 }
 
+/// With their code, and the lines that it comes from.
+#[test]
+fn blocks_with_code() {
+    let objects = ["blocks", "--asm", "--source", "--top", "3", "--symfs", "/nonexistent"];
+    insta::assert_snapshot!("blocks_with_code", support::stdout_of(&objects, &Fixture::bursts("objects")));
+    let json = ["blocks", "--asm", "--source", "--top", "2", "--symfs", "/nonexistent", "--format", "json"];
+    insta::assert_snapshot!("blocks_with_code_json", support::stdout_of(&json, &Fixture::bursts("objects")));
+}
+
 #[test]
 fn blocks_json() {
     check("blocks_json", &["blocks", "--top", "3", "--format", "json"]);

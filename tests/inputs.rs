@@ -111,14 +111,14 @@ fn a_file_of_another_kind_is_called_what_it_is() {
     setup.write("callgrind.out", b"# callgrind format\nversion: 1\n");
     setup.stdout(&["merge", "-o", "all.flow", "run.data"]);
     setup.stdout(&["mix", "run.data", "--format", "json", "-o", "mix.json"]);
-    setup.stdout(&["blocks", "run.data", "--format", "json", "-o", "blocks.json"]);
+    setup.stdout(&["annotate", "run.data", "--format", "json", "-o", "annotate.json"]);
     for command in ["mix", "blocks", "annotate"] {
         for (file, expected) in [
             ("four", format!("four is an ELF program: did you mean `hbbp {command} -- ./four`?")),
             ("./run.sh", format!("./run.sh is a script: did you mean `hbbp {command} -- ./run.sh`?")),
             ("callgrind.out", "callgrind.out is a file of callgrind; ".to_owned()),
             ("mix.json", "mix.json is what `hbbp mix --format json` printed; ".to_owned()),
-            ("blocks.json", "blocks.json is what `hbbp blocks --format json` printed; ".to_owned()),
+            ("annotate.json", "annotate.json is what `hbbp annotate --format json` printed; ".to_owned()),
             ("model.json", "model.json is a model of `hbbp train`; ".to_owned()),
             ("other.json", "other.json is JSON, but no document of hbbp; ".to_owned()),
             ("run.data.gz", "run.data.gz is packed by gzip; ".to_owned()),
@@ -147,7 +147,7 @@ fn a_file_of_another_kind_is_called_what_it_is() {
         assert!(setup.run(&[reader, &["all.flow"]].concat()).status.success(), "{reader:?}");
         for (file, expected) in [
             ("mix.json", "is what `hbbp mix --format json` printed"),
-            ("blocks.json", "is what `hbbp blocks --format json` printed"),
+            ("annotate.json", "is what `hbbp annotate --format json` printed"),
             ("four", "is an ELF program"),
             ("text", "is not a recording"),
         ] {

@@ -278,6 +278,21 @@ fn options_of_record_are_those_of_reports() {
     assert!(sampled["lbr_source"].is_null() && sampled["ebs_source"]["samples"].as_u64() > Some(0), "{sampled:#}");
     let seldom = head(&["--tracer", "none", "-F", "10"]);
     assert!(seldom["ebs_source"]["samples"].as_u64() < sampled["ebs_source"]["samples"].as_u64(), "{seldom:#}");
+    #[cfg(feature = "simulated-pmu")]
+    {
+        let pmu =
+            ["--pmu", "simulated", "--pmu-core", "westmere", "--seed", "2", "--expect", "seconds", "--no-inherit"];
+        let shape = ["mix", "--format", "json", "--quiet", "--stdout", "hidden"];
+        let output = report(&[&shape, &pmu[..], &["--", "sh", "-c", "exit 3"]].concat());
+        // Where nothing is traced, 1; else the command's, for a report of no samples is a report.
+        if output.status.code() == Some(3) {
+            let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+            assert!(document["head"]["degraded"].to_string().contains("made by a simulated PMU"), "{document:#}");
+            assert!(!said(&output).contains("the command ended with"), "{}", said(&output));
+        }
+        let refused = report(&["mix", "--seed", "2", "--", "true"]);
+        assert!(said(&refused).contains("are for --pmu simulated"), "{}", said(&refused));
+    }
     let traced = head(&["--overhead", "20", "--tracer", "lookahead", "--burst", "3000"]);
     let tracer = &traced["lbr_source"]["bursts"]["tracer"];
     if tracer.is_null() {

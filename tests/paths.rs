@@ -252,6 +252,28 @@ fn paths_go_on_after_calls() {
     assert_eq!(executions, expected.map(|(name, number)| (name.to_owned(), number)).into());
 }
 
+/// Those that go through a block with such an instruction, whole.
+#[test]
+fn paths_are_kept_by_their_instructions() {
+    let made = traced(calls::CALLS, |recorder| {
+        let branches = calls::AROUND.repeat(3);
+        recorder.burst(&Burst { ip: calls::START, branches: &branches, instructions: 3 * 14, period: 3 * 14 });
+    });
+    let Some((_folder, file)) = made else { return };
+    let functions = |filter: &[&str]| -> Vec<String> {
+        let document = json(&[&["paths", &file], filter].concat());
+        let paths = document["hot"]["paths"].as_array().unwrap();
+        paths.iter().map(|path| path["function"].as_str().unwrap().to_owned()).collect()
+    };
+    let all = functions(&[]);
+    assert_eq!(all.len(), 3);
+    let callers = functions(&["--filter", "branch=call"]);
+    assert!(callers.contains(&"_start".to_owned()) && !callers.contains(&"once".to_owned()), "{callers:?}");
+    assert_eq!(functions(&["--filter", "branch!=call"]), all);
+    let none = support::run(&["paths", &file, "--filter", "isa=avx2"]);
+    assert_eq!(none.status.code(), Some(1));
+}
+
 #[test]
 fn histories_are_the_branches_before_a_place() {
     let made = traced(calls::CALLS, |recorder| {

@@ -41,7 +41,9 @@ impl Reads {
     fn words(self) -> &'static str {
         match self {
             Self::Recordings => "recordings",
-            Self::Flows => "recordings, merged files of `hbbp merge` and exact counts of `hbbp truth`",
+            Self::Flows => {
+                "recordings, merged files of `hbbp merge`, exact counts of `hbbp truth` and lists of `hbbp blocks --format json`"
+            }
             Self::ExactCounts => "exact counts, of `hbbp truth`, callgrind or SDE's -mix",
             Self::ForeignCounts => "files of callgrind (--dump-instr=yes) and of SDE's -mix",
         }
@@ -53,6 +55,7 @@ impl Reads {
             Kind::Recording | Kind::Archive | Kind::Otlp => matches!(self, Self::Recordings | Self::Flows),
             Kind::Truth => matches!(self, Self::Flows | Self::ExactCounts),
             Kind::Flow => self == Self::Flows,
+            Kind::Report(name) if name == "blocks" => self == Self::Flows,
             Kind::ForeignTruth(_) => matches!(self, Self::ExactCounts | Self::ForeignCounts),
             _ => false,
         }

@@ -3,7 +3,7 @@
 pub(super) mod code;
 mod csv;
 pub(super) mod heading;
-mod json;
+pub(super) mod json;
 pub(super) mod listing;
 mod margin;
 pub(super) mod notes;

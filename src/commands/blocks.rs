@@ -1,16 +1,23 @@
 //! `hbbp blocks`: how often every basic block ran.
 
+mod code;
+
 use std::io::Write;
 use std::process::ExitCode;
 
-use analyzer::Analysis;
+use analyzer::annotate::SourceTexts;
 use analyzer::counting::{Detail, GroupBy};
 use analyzer::mix::Filter;
 use analyzer::recording::base_name;
+use analyzer::{Analysis, CountedModule};
 use anyhow::Context;
+use model::Source;
 use reports::blocks::{BlockRow, Row, all_rows, keep_largest, keep_passing};
-use serde_json::json;
+use reports::lacks::without_lines;
+use serde::Serialize;
+use serde_json::{Value, json};
 
+use crate::commands::blocks::code::BlockCode;
 use crate::commands::filtering::{FilterArgs, asks_loops, passing};
 use crate::commands::mix::keys;
 use crate::commands::reporting::ReportArgs;
@@ -18,8 +25,9 @@ use crate::input::{Input, Reader, Reads, without_samples};
 use crate::output;
 use crate::output::{
     Align, Colours, Format, Head, Layout, MARKED, Precision, Role, Table, count, print_below, print_head, rounded,
-    share, share_cells,
+    share, share_cells, title_of_source,
 };
+use crate::usage::CommandLine;
 
 /// Print how often every basic block ran
 #[derive(clap::Args)]
@@ -27,6 +35,14 @@ use crate::output::{
 #[command(mut_arg("top", |top| top.help(TOP)))]
 #[command(mut_arg("filters", |filters| filters.help(FILTER)))]
 pub struct Args {
+    /// Print the instructions of each block below its numbers
+    #[arg(long)]
+    asm: bool,
+
+    /// Print the lines of the source that each block comes from, too, and the names of inlined functions where they begin
+    #[arg(long, requires = "asm")]
+    source: bool,
+
     #[command(flatten)]
     kept: FilterArgs,
 
@@ -45,12 +61,15 @@ const EXAMPLES: &str = "\
 Examples:
   hbbp blocks run.data --top 20
   hbbp blocks run.data --filter latency=long       with a division or the like
+  hbbp blocks run.data --top 5 --source --asm      the hottest five, with their code
   hbbp blocks run.data --binary gzip=./build/gzip --format json
   hbbp blocks -- sort -n -o sorted.txt numbers.txt";
 
 /// The columns of a table of blocks.
 pub(super) struct Columns {
     has_both: bool,
+    /// What branches are called: how they came.
+    branches: &'static str,
     has_bias: bool,
 }
 
@@ -63,7 +82,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 fn print(args: &Args, filters: Vec<Filter>, input: &Input<'_>) -> anyhow::Result<()> {
-    let detail = if asks_loops(&filters) { Detail::Branches } else { Detail::Blocks };
+    let detail = if args.asm || asks_loops(&filters) { Detail::Branches } else { Detail::Blocks };
     let analysis = input.analyze_in_detail(GroupBy::default(), detail)?;
     let mut rows = all_rows(&analysis);
     let nothing = without_samples(&analysis);
@@ -79,13 +98,31 @@ fn print(args: &Args, filters: Vec<Filter>, input: &Input<'_>) -> anyhow::Result
     let precision = Precision::of(&analysis, rows.iter().map(|row| (row.executed() / instructions, row.share)));
     let head = args.report.head(&analysis, precision);
     let left_out = keep_largest(&mut rows, args.report.rows(), args.report.output.format.is_for_people());
-    args.report.output.write(&[], |out| match args.report.output.format {
-        Format::Table | Format::Markdown => {
-            table(&analysis, &head, &rows, left_out, (args.report.output.layout(), args.report.output.colours()), out)
+    let input = &args.report.input.analysis;
+    let code = args.asm.then(|| BlockCode::of(&analysis, &rows, args.source, input.threads()));
+    if let Some(code) = code.as_ref().filter(|_| nothing.is_none()) {
+        code.notes().iter().for_each(output::say);
+        if args.source && !code.has_lines() {
+            output::say(without_lines(&CommandLine));
         }
+    }
+    let report = Report { analysis: &analysis, head: &head, rows: &rows, code };
+    let mut texts = SourceTexts::below(input.search().symfs);
+    let (layout, colours) = (args.report.output.layout(), args.report.output.colours());
+    args.report.output.write(&[], |out| match args.report.output.format {
+        Format::Table | Format::Markdown => report.for_people(left_out, &mut texts, (layout, colours), out),
         Format::Csv | Format::Parquet => csv(&analysis, &rows, out),
-        Format::Json => json(&analysis, &head, &rows, out),
+        Format::Json => report.json(out),
     })
+}
+
+/// All that is printed.
+struct Report<'a> {
+    analysis: &'a Analysis,
+    head: &'a Head,
+    rows: &'a [Row<'a>],
+    /// Their code, where it is wanted.
+    code: Option<BlockCode<'a>>,
 }
 
 impl Columns {
@@ -93,6 +130,7 @@ impl Columns {
     pub fn of(analysis: &Analysis, rows: &[Row<'_>]) -> Self {
         Columns {
             has_both: analysis.sources.ebs.is_some() && analysis.sources.lbr.is_some(),
+            branches: title_of_source(analysis, Source::Lbr),
             has_bias: rows.iter().any(|row| row.block.count.bias),
         }
     }
@@ -101,7 +139,7 @@ impl Columns {
     pub fn titles(&self) -> Vec<(&'static str, Align)> {
         let mut titles = vec![("share", Align::Right), ("±", Align::Right), ("count", Align::Right)];
         if self.has_both {
-            titles.extend([("ebs", Align::Right), ("lbr", Align::Right), ("chosen", Align::Left)]);
+            titles.extend([("ebs", Align::Right), (self.branches, Align::Right), ("chosen", Align::Left)]);
         }
         titles.extend([("instr", Align::Right), ("start", Align::Right)]);
         titles.extend(self.has_bias.then_some(("bias", Align::Left)));
@@ -112,7 +150,7 @@ impl Columns {
     /// Which of them are left out where a table would be too wide, the first of them first.
     pub fn dispensable(&self) -> Vec<usize> {
         let titles = self.titles();
-        (0..titles.len()).filter(|&column| ["ebs", "lbr", "chosen"].contains(&titles[column].0)).collect()
+        (0..titles.len()).filter(|&column| ["ebs", self.branches, "chosen"].contains(&titles[column].0)).collect()
     }
 
     /// The cells of a block.
@@ -123,7 +161,7 @@ impl Columns {
         let mut cells = share_cells(row.executed(), instructions, row.share).to_vec();
         cells.push(shown(counts.count));
         if self.has_both {
-            cells.extend([shown(counts.ebs), shown(counts.lbr), counts.chosen.to_string()]);
+            cells.extend([shown(counts.ebs), shown(counts.lbr), title_of_source(analysis, counts.chosen).to_owned()]);
         }
         let estimated = if size.decoded { "" } else { "~" };
         let path = &analysis.modules.get(row.module.counts.module).path;
@@ -136,60 +174,80 @@ impl Columns {
 
 fn table(
     analysis: &Analysis,
-    head: &Head,
     rows: &[Row<'_>],
-    (dropped, left_out): (usize, f64),
     (layout, colours): (Layout, Colours),
     out: &mut dyn Write,
-) -> anyhow::Result<()> {
+) -> std::io::Result<()> {
     /// The column that bars stand after: the uncertainty of the share.
     const AFTER_SHARES: usize = 1;
-    let instructions = analysis.instructions();
-    print_head(head, instructions, out, layout)?;
     let columns = Columns::of(analysis, rows);
     let titles = columns.titles().into_iter().map(|(title, align)| (title.to_string(), align)).collect();
     let mut table =
         Table::new(titles).dispense_with(columns.dispensable()).in_colours(colours).with_bars_after(Some(AFTER_SHARES));
+    let instructions = analysis.instructions();
     for row in rows {
         table.row_with_bar(Role::Plain, row.executed(), columns.cells(analysis, instructions, row));
     }
-    table.print(out, layout)?;
-    if dropped > 0 {
-        print_below(
-            &format!("... {dropped} more blocks with {} (--top 0 shows them)", share(left_out, instructions)),
-            out,
-            layout,
-        )?;
-    }
-    if rows.iter().any(|row| row.share.rests_on_little) {
-        print_below(MARKED, out, layout)?;
-    }
-    Ok(())
+    table.print(out, layout)
 }
 
-fn json(analysis: &Analysis, head: &Head, rows: &[Row<'_>], out: &mut dyn Write) -> anyhow::Result<()> {
-    let modules: Vec<_> = analysis
-        .counted
-        .iter()
-        .map(|module| {
+impl Report<'_> {
+    fn for_people(
+        &self,
+        (dropped, left_out): (usize, f64),
+        texts: &mut SourceTexts,
+        (layout, colours): (Layout, Colours),
+        out: &mut dyn Write,
+    ) -> anyhow::Result<()> {
+        let instructions = self.analysis.instructions();
+        print_head(self.head, instructions, out, layout)?;
+        match &self.code {
+            Some(code) => code.print(self.rows, texts, (layout, colours), out)?,
+            None => table(self.analysis, self.rows, (layout, colours), out)?,
+        }
+        if dropped > 0 {
+            let left_out = share(left_out, instructions);
+            print_below(&format!("... {dropped} more blocks with {left_out} (--top 0 shows them)"), out, layout)?;
+        }
+        if self.rows.iter().any(|row| row.share.rests_on_little) {
+            print_below(MARKED, out, layout)?;
+        }
+        Ok(())
+    }
+
+    fn json(&self, out: &mut dyn Write) -> anyhow::Result<()> {
+        let Self { analysis, head, rows, code } = self;
+        let module = |module: &CountedModule| {
             json!({
                 "path": analysis.modules.get(module.counts.module).path,
                 "build_id": analysis.build_id(module).map(ToString::to_string),
                 "read": module.is_read(),
             })
-        })
-        .collect();
-    let blocks: Vec<BlockRow> = rows.iter().map(Row::described).collect();
-    let document = json!({
-        "schema": "hbbp-blocks/1",
-        "source": head.source,
-        "instructions": analysis.instructions(),
-        "head": head,
-        "modules": modules,
-        "blocks": blocks,
-    });
-    serde_json::to_writer(&mut *out, &document)?;
-    Ok(writeln!(out)?)
+        };
+        let blocks: Vec<Described> = rows
+            .iter()
+            .map(|row| Described { block: row.described(), code: code.as_ref().map(|code| code.described(row)) })
+            .collect();
+        let document = json!({
+            "schema": "hbbp-blocks/1",
+            "source": head.source,
+            "instructions": analysis.instructions(),
+            "head": head,
+            "modules": analysis.counted.iter().map(module).collect::<Vec<_>>(),
+            "blocks": blocks,
+        });
+        serde_json::to_writer(&mut *out, &document)?;
+        Ok(writeln!(out)?)
+    }
+}
+
+/// A block of a document, with its code where that is wanted.
+#[derive(Serialize)]
+struct Described {
+    #[serde(flatten)]
+    block: BlockRow,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<Value>,
 }
 
 fn csv(analysis: &Analysis, rows: &[Row<'_>], out: &mut dyn Write) -> anyhow::Result<()> {

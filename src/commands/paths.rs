@@ -14,6 +14,8 @@ use anyhow::bail;
 use reports::Arguments;
 use reports::nearest::did_you_mean;
 
+use crate::commands::filtering::{FilterArgs, passing};
+use crate::commands::mix::keys;
 use crate::input::{Input, InputArgs, Reader, Reads, WITHOUT_CODE, without_samples};
 use crate::output;
 use crate::output::{Format, Head, HeadArgs, Layout, OutputArgs, Precision, say_head};
@@ -25,7 +27,8 @@ use crate::usage::CommandLine;
 /// `--to` it is the last branches before a place, much as `perf report --branch-history` shows them; but one that is taken again and again is one
 /// branch, so a loop does not fill a path.
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = keys::after(EXAMPLES))]
+#[command(mut_arg("filters", |filters| filters.help(FILTER).conflicts_with("to")))]
 pub struct Args {
     /// Print the branches that lead to this place: a function (where it begins), FUNCTION+0xOFFSET, MODULE+0xADDRESS, 0xADDRESS, or FILE:LINE
     #[arg(long, value_name = "PLACE")]
@@ -39,6 +42,9 @@ pub struct Args {
     /// Print only paths through functions of this name: without its arguments, or with `*` for any text; may be repeated
     #[arg(short = 'f', long = "function", value_name = "NAME", conflicts_with = "to")]
     functions: Vec<String>,
+
+    #[command(flatten)]
+    kept: FilterArgs,
 
     /// Print only the first N paths; 0 prints all [default: 20 in a table, all in csv and json]
     #[arg(long, value_name = "N")]
@@ -56,10 +62,14 @@ pub struct Args {
 
 const READER: Reader = Reader { name: "hbbp paths", reads: Reads::Recordings, records: true };
 
+const FILTER: &str = "Print only paths with instructions of these values, as `hbbp mix --filter` does: key=value, key=one,other, key~regex, \
+                      key>=number";
+
 const EXAMPLES: &str = "\
 Examples:
   hbbp paths run.data                              where do the instructions go, path by path?
   hbbp paths run.data -f 'deflate*' --top 5        the hottest paths through these functions
+  hbbp paths run.data --filter latency=long        the hottest paths that divide
   hbbp paths run.data --to malloc                  who calls malloc, and how did it come there?
   hbbp paths run.data --to main.c:12 --branches 8  which eight branches led to the line?
   hbbp paths --overhead 5 -- ./bench               record and print in one go
@@ -80,11 +90,12 @@ struct Report<'a> {
 /// Prints the paths of a recording.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     args.output.check()?;
+    let filters = args.kept.filters_of_code::<Args>(READER.name, &args.kept.taxonomies()?);
     let input = args.input.begin(&READER, None)?;
-    input.end(print(args, &input))
+    input.end(print(args, filters, &input))
 }
 
-fn print(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
+fn print(args: &Args, filters: Vec<Filter>, input: &Input<'_>) -> anyhow::Result<()> {
     let history = args.to.as_ref().map(|to| (Destination::read(to), args.branches));
     let query = PathQuery { hot: history.is_none(), history, ..PathQuery::default() };
     let mut analysis = input.analyze_with_paths(GroupBy::default(), &query)?;
@@ -130,6 +141,13 @@ fn print(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
             bail!("there is nothing to show: {}", sentences.join("; "));
         }
         sentences.iter().for_each(output::say);
+    }
+    if let Some(hot) = paths.hot.as_mut().filter(|_| !filters.is_empty() && nothing.is_none()) {
+        let blocks = passing(&analysis, filters, args.input.analysis.threads())?.blocks(&analysis);
+        hot.paths.retain(|path| path.blocks.iter().any(|block| blocks.contains(&(&*block.module, block.address))));
+        if hot.paths.is_empty() {
+            bail!("there is nothing to show: no path goes through instructions that pass the filters");
+        }
     }
     if let Some(Ok(history)) = &paths.history
         && history.seen == 0

@@ -22,7 +22,6 @@ use anyhow::{Context, anyhow, bail};
 use clap::ArgAction;
 use collector::CommandStatus;
 use collector::machine::Machine;
-use collector::machine::cpu_list::CpuList;
 use collector::plan::Options;
 use collector::plan::request::{Request, Target};
 use collector::session::{Outcome, Session, Summary};
@@ -52,6 +51,8 @@ use crate::output;
 /// in place of 0 if the recording could not be written to its end.
 #[derive(clap::Args, Debug)]
 #[command(after_help = [EXAMPLES, simulation::EXAMPLE, MORE_EXAMPLES].concat())]
+#[command(mut_arg("cpus", |cpus| cpus.short('C').help(CPUS)))]
+#[command(mut_arg("no_inherit", |no_inherit| no_inherit.short('i')), mut_arg("no_copies", |no_copies| no_copies.short('N')))]
 pub struct Args {
     /// File to write, or - for standard output; an existing one is renamed to FILE.old
     #[arg(short, long, value_name = "FILE", default_value = "hbbp.data")]
@@ -69,9 +70,6 @@ pub struct Args {
     /// the hierarchy, or a name that no other has, such as nginx.service, nginx, or the id of a container. Needs the rights of -a
     #[arg(long, value_name = "GROUP", conflicts_with_all = ["pid", "tid", "all_cpus"])]
     cgroup: Option<OsString>,
-    /// Record on these CPUs only, such as 0-3,8; without a command, -p, -t or --cgroup, everything that runs there
-    #[arg(short = 'C', long = "cpu", value_name = "CPUS")]
-    cpus: Option<CpuList>,
     /// Go on until the largest rows of the instruction mix are right within so many percent by chance (95 %): a command is run again and
     /// again, for five minutes at most, and what runs already is recorded on. How far the numbers got is printed
     #[arg(long, value_name = "PCT", conflicts_with_all = ["off", "tid", "no_inherit"])]
@@ -80,19 +78,9 @@ pub struct Args {
     rotation: RotationArgs,
     #[command(flatten)]
     sampling: SamplingArgs,
-    /// Do not follow threads and processes that start later
-    #[arg(short = 'i', long)]
-    no_inherit: bool,
-    /// Make no copies in ~/.debug of files that only a process has (of containers, deleted, replaced, in memory): their code is unread then
-    #[arg(short = 'N', long = "no-buildid-cache")]
-    no_copies: bool,
     /// Search all code anew before an agent is put in, and keep nothing: else what was found is kept in ~/.cache/hbbp for the next recording
     #[arg(long)]
     no_cache: bool,
-    /// What makes the samples: the machine, or simulated: a model of a PMU with branch records, which sees every instruction. It is slow,
-    /// and not a measurement of any hardware
-    #[arg(long, value_name = "PMU", default_value = "machine", value_parser = simulation::PMUS)]
-    pmu: String,
     /// Put the agent into the processes of -p, which run already, and take it out again at the end
     #[arg(long)]
     inject: bool,
@@ -141,6 +129,9 @@ impl fmt::Display for NoSuchGroup {
 
 impl std::error::Error for NoSuchGroup {}
 
+const CPUS: &str =
+    "Record on these CPUs only, such as 0-3,8; without a command, -p, -t or --cgroup, everything that runs there";
+
 const EXAMPLES: &str = "\
 Examples:
   hbbp record -- ./server --once               the best events this machine has
@@ -161,11 +152,7 @@ const MORE_EXAMPLES: &str = "  hbbp record --ebs-event cycles:u --lbr-event none
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     allocate_in_large_steps();
     let (quiet, verbose) = (args.quiet, args.verbose);
-    let say = move |text: &str| {
-        if !quiet {
-            output::say(text);
-        }
-    };
+    let say = speaker(quiet);
     raise_limits();
     let machine = Machine::read(Path::new("/"), &mut KernelOpener);
     let (truth, wanted) = (args.simulation.truth.clone(), args.precision);
@@ -248,15 +235,26 @@ pub struct Recorded {
     pub status: u8,
 }
 
+/// How a command is recorded for a report.
+pub struct Manner<'a> {
+    /// Where its standard output goes.
+    pub stdout: Option<&'a CommandOutput>,
+    /// Whether only errors are printed.
+    pub quiet: bool,
+    /// Whether nothing is kept for later recordings.
+    pub no_cache: bool,
+}
+
 /// Records a command as `hbbp record -- COMMAND` does, for a report that follows on standard output. The recording lives in a
 /// file that has no name any more.
 pub fn record_for_analysis(
     command: &[OsString],
     sampling: &SamplingArgs,
-    stdout: Option<&CommandOutput>,
+    manner: Manner<'_>,
     precision: Option<(Wanted, Vec<OsString>)>,
-    no_cache: bool,
 ) -> anyhow::Result<Recorded> {
+    let Manner { stdout, quiet, no_cache } = manner;
+    let say = speaker(quiet);
     let folder = tempfile::Builder::new().prefix("hbbp-").tempdir().context("a folder for the recording")?;
     let output = folder.path().join("hbbp.data");
     let mut stdout = OpenedOutput::open(stdout)?;
@@ -270,22 +268,31 @@ pub fn record_for_analysis(
     sampling.ask(&mut request)?;
     raise_limits();
     let machine = Machine::read(Path::new("/"), &mut KernelOpener);
-    request.calibration = calibration::of_machine(&machine, &|text| output::say(text));
+    request.calibration = calibration::of_machine(&machine, &say);
     let goal = precision.map(|(wanted, options)| set_goal(wanted, &mut request, options)).transpose()?;
     let (outcome, watch) = with_searches(no_cache, &mut request, |request| {
         let mut session = Session::prepare(request, &machine)?;
         stdout.begin();
-        let watch = goal.map(|goal| goal.watch(&mut session, |text| output::say(text)));
-        anyhow::Ok((session.run(&mut |text| output::say(text))?, watch))
+        let watch = goal.map(|goal| goal.watch(&mut session, say));
+        anyhow::Ok((session.run(&mut |text| say(text))?, watch))
     })?;
     stdout.end();
-    watch.into_iter().for_each(|watch| output::say(watch.conclude()));
+    watch.into_iter().for_each(|watch| say(&watch.conclude()));
     if let Some(status) = outcome.command
         && status != CommandStatus::Exited(0)
     {
-        say!("the command ended with {status}");
+        say(&format!("the command ended with {status}"));
     }
     Ok(Recorded { recording: Recording::open(&output)?, status: exit_code(&outcome) })
+}
+
+/// What hears what is not an error.
+fn speaker(quiet: bool) -> impl Fn(&str) + Copy + Send + Sync + 'static {
+    move |text| {
+        if !quiet {
+            output::say(text);
+        }
+    }
 }
 
 /// The command of a request becomes one that is run again until its numbers are good enough. `options`: those of `mix`.
@@ -309,9 +316,6 @@ fn usage(error: &anyhow::Error) -> ExitCode {
 }
 
 fn request(args: Args, say: &dyn Fn(&str)) -> anyhow::Result<Request> {
-    if args.pmu != "simulated" && args.simulation.is_used() {
-        bail!("--pmu-core, --lbr-depth, --lbr-bias, --seed and --truth are for --pmu simulated");
-    }
     if is_standard_output(&args.output) && args.simulation.writes_to_standard_output() {
         bail!("recording and exact counts cannot both go to standard output");
     }
@@ -331,7 +335,7 @@ fn request(args: Args, say: &dyn Fn(&str)) -> anyhow::Result<Request> {
     let target = if let Some(word) = &args.cgroup {
         Target::Group(control_group(word, say)?)
     } else if args.all_cpus
-        || args.cpus.is_some() && args.command.is_empty() && args.pid.is_empty() && args.tid.is_empty()
+        || args.sampling.cpus.is_some() && args.command.is_empty() && args.pid.is_empty() && args.tid.is_empty()
     {
         Target::System
     } else if !args.pid.is_empty() {
@@ -345,20 +349,17 @@ fn request(args: Args, say: &dyn Fn(&str)) -> anyhow::Result<Request> {
     let mut request = Request {
         options: Options { system_wide: matches!(target, Target::System | Target::Group(_)), ..Options::default() },
         tracer: TracerOptions { inject: args.inject, ..TracerOptions::default() },
-        simulation: (args.pmu == "simulated").then(|| args.simulation.options()),
         target,
         command: args.command,
         stdout: (is_standard_output(&args.output) || args.simulation.writes_to_standard_output())
             .then(|| stderr().as_raw_fd()),
         output: args.output,
         rotation,
-        no_inherit: args.no_inherit,
-        no_copies: args.no_copies,
-        cpus: args.cpus,
         cmdline: cmdline(),
         ..Request::default()
     };
     args.sampling.ask(&mut request)?;
+    args.simulation.ask(request.simulation.as_mut())?;
     Ok(request)
 }
 

@@ -2,6 +2,8 @@
 
 use std::io::Write;
 
+use analyzer::Analysis;
+use model::Source;
 use reports::head::{Bursts, Head, SIMULATED, TRACE};
 
 use crate::output::{Layout, columns_of, count, idle, in_markdown, printable, share};
@@ -76,15 +78,20 @@ pub fn head_in_short(head: &Head, instructions: f64) -> Vec<(&'static str, Strin
     ];
     let some = losses.into_iter().filter(|(_, number)| *number > 0);
     let losses: Vec<String> = some.map(|(what, number)| format!("{what}: {}", count(number as f64))).collect();
-    lines.extend((!losses.is_empty()).then(|| ("lost", losses.join(", "))));
     let (shortcomings, of_recorder) = head.degraded.split_at(head.shortcomings.min(head.degraded.len()));
-    let mut weaker = shortcomings.to_vec();
-    match of_recorder {
-        [] => {}
-        [one] => weaker.push(one.clone()),
-        more => weaker.push(format!("{} things about how it was recorded (-v shows them)", more.len())),
-    }
-    lines.extend(weaker.into_iter().map(|sentence| ("weaker", sentence)));
+    let losses = (!losses.is_empty()).then(|| losses.join(", "));
+    let weaker: Vec<&String> = losses.iter().chain(shortcomings).collect();
+    // One line, the rest by number: what is weaker is not to push the table off the screen.
+    let weaker = match (weaker.as_slice(), of_recorder) {
+        ([], []) => None,
+        ([], [one]) => Some(one.clone()),
+        ([], more) => Some(format!("{} things about how it was recorded (-v shows them)", more.len())),
+        ([one], []) => Some((*one).clone()),
+        ([first, more @ ..], of_recorder) => {
+            Some(format!("{first}; and {} more (-v shows them)", more.len() + of_recorder.len()))
+        }
+    };
+    lines.extend(weaker.map(|sentence| ("weaker", sentence)));
     lines
 }
 
@@ -118,6 +125,14 @@ fn made_from(head: &Head) -> String {
         ("lbr", _, Some(branches)) => branches,
         (_, Some(samples), Some(branches)) => format!("{branches}, and {samples}; {}", head.choice),
         _ => head.choice.clone(),
+    }
+}
+
+/// What a source is called in tables: branches that were traced in software are no LBR's.
+pub fn title_of_source(analysis: &Analysis, source: Source) -> &'static str {
+    match (source, &analysis.sources.lbr) {
+        (Source::Lbr, Some(lbr)) if lbr.has_bursts => "traced",
+        _ => source.as_str(),
     }
 }
 

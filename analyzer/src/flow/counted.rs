@@ -7,7 +7,7 @@ use std::path::Path;
 use thiserror::Error;
 
 use crate::flow::{Flow, FlowDocumentError, SCHEMA};
-use crate::truth::{DocumentError, Truth};
+use crate::truth::{DocumentError, EstimatedBlocks, Truth};
 use crate::{BinarySearch, Origin};
 
 /// What a file of `hbbp merge` has, or exact counts of `hbbp truth`.
@@ -54,6 +54,10 @@ impl Counted {
         match Truth::read_json(open()?) {
             // Its members were put in another order.
             Err(DocumentError::Schema(schema)) if schema == SCHEMA => merged(),
+            Err(DocumentError::Source(_)) => {
+                let (flow, notes) = Flow::of_estimates(&EstimatedBlocks::read_json(open()?)?, search);
+                Ok(Counted { flow, origin: Origin::Flow, notes })
+            }
             truth => {
                 let (flow, notes) = Flow::of_truth(&truth?, search);
                 Ok(Counted { flow, origin: Origin::Exact, notes })

@@ -13,11 +13,35 @@ use crate::code::{FunctionId, FunctionTable};
 use crate::flow::conservation::{Exit, KnownBlock, Outflow, outflows};
 use crate::flow::{BranchCount, Flow, FlowBuilder, ModuleAddress, RangeCount};
 use crate::recording::Module;
-use crate::truth::{Truth, TruthBlock, TruthModule, instructions_of};
+use crate::truth::{EstimatedBlocks, Truth, TruthBlock, TruthModule, instructions_of};
 
 impl Flow {
     /// Of exact counts, whose binaries are looked for. Returns as well what could not be read or had to be guessed, in sentences.
     pub fn of_truth(truth: &Truth, search: &BinarySearch) -> (Flow, Vec<String>) {
+        Self::of_counts(truth, "exact counts", search)
+    }
+
+    /// Of counts that are estimates: those of blocks whose code was read. What they lack is said, too.
+    pub fn of_estimates(blocks: &EstimatedBlocks, search: &BinarySearch) -> (Flow, Vec<String>) {
+        let (flow, mut notes) = Self::of_counts(&blocks.counts, "counts of blocks", search);
+        notes.insert(0, "the counts are those that `hbbp blocks` printed: nothing is known of their ±".to_owned());
+        let part = |instructions: f64| 100.0 * instructions / blocks.instructions.max(f64::MIN_POSITIVE);
+        if blocks.unread > 0.0 {
+            notes.push(format!(
+                "{:.2} % of the instructions are in code that was not read: left out",
+                part(blocks.unread)
+            ));
+        }
+        let missing = blocks.instructions - blocks.unread - blocks.counts.instructions() as f64;
+        // Each count is rounded.
+        if part(missing) > 0.1 {
+            notes.push(format!("blocks with {:.2} % of the instructions are not in the list", part(missing)));
+        }
+        (flow, notes)
+    }
+
+    /// `what`: the counts, in words.
+    fn of_counts(truth: &Truth, what: &str, search: &BinarySearch) -> (Flow, Vec<String>) {
         let mut builder = FlowBuilder::default();
         let mut notes = Vec::new();
         let (mut conditional, mut guessed) = (0.0, 0.0);
@@ -30,10 +54,7 @@ impl Flow {
                     let all = of.blocks.iter().filter(|block| block.executions > 0).count();
                     let strange = all - code.blocks.len();
                     if strange > 0 {
-                        notes.push(format!(
-                            "{}: {strange} of {all} blocks of the exact counts are not in the file",
-                            of.path
-                        ));
+                        notes.push(format!("{}: {strange} of {all} blocks of the {what} are not in the file", of.path));
                     }
                     let executions = |blocks: &mut dyn Iterator<Item = &TruthBlock>| -> f64 {
                         blocks.map(|block| block.executions as f64).sum()
@@ -46,14 +67,14 @@ impl Flow {
                     guessed += without_equation;
                 }
                 Err(why) => {
-                    notes.push(format!("{}: {why}; its exact counts are left out", of.path));
+                    notes.push(format!("{}: {why}; its {what} are left out", of.path));
                     builder.left_out.streams += of.blocks.iter().map(|block| block.executions as f64).sum::<f64>();
                 }
             }
         }
         if conditional > 0.0 {
             notes.push(format!(
-                "exact counts do not say how often branches were taken: {:.2} % of the conditional ones follow from the blocks \
+                "{what} do not say how often branches were taken: {:.2} % of the conditional ones follow from the blocks \
                  around them, the others are guessed; returns and indirect branches are not known",
                 100.0 * (conditional - guessed) / conditional
             ));

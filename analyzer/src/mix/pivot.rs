@@ -1,6 +1,6 @@
 //! Counts added up by key.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use foldhash::HashMap as FastMap;
 use iced_x86::{FlowControl, Instruction};
@@ -143,6 +143,16 @@ impl Mix {
         let symbol =
             |&(module, block): &(usize, u32)| Some((module, analysis.counted.get(module)?.function_symbol(block)?));
         self.by_block.keys().filter_map(symbol).collect()
+    }
+
+    /// The blocks that have such instructions, by path of their module and first address, if the query asks for blocks.
+    pub fn blocks<'a>(&self, analysis: &'a Analysis) -> HashSet<(&'a str, Svma)> {
+        let blocks = analysis.counted.iter().enumerate().flat_map(|(at, module)| {
+            let path = &*analysis.modules.get(module.counts.module).path;
+            let passes = move |block: &&CountedBlock| self.by_block.contains_key(&(at, block.index));
+            module.blocks.iter().filter(passes).map(move |block| (path, block.start))
+        });
+        blocks.collect()
     }
 
     /// How uncertain the sum of these cells is.

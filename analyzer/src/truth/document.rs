@@ -1,4 +1,4 @@
-//! Exact counts as JSON: the block list of `hbbp blocks --format json`, with the source `truth`.
+//! Counts of blocks as JSON: the list of `hbbp blocks --format json`; exact counts have the source `truth`.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -24,6 +24,14 @@ pub enum DocumentError {
     /// It is a list of estimates.
     #[error("its counts come from `{0}`, not from instrumentation: make it with `hbbp truth -o FILE -- COMMAND`")]
     Source(String),
+    /// A count that cannot be.
+    #[error("block {block} says it ran {count} times")]
+    Count {
+        /// Place of the block in the list, counted from 0.
+        block: usize,
+        /// The executions that it states.
+        count: f64,
+    },
     /// A block is of a module that is not there.
     #[error("block {block} is of module {module}, but there are {modules}")]
     Module {
@@ -75,7 +83,7 @@ struct Document {
     blocks: Vec<Block>,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Default, Serialize, Deserialize)]
 struct Head {
     source: String,
     unit: String,
@@ -119,6 +127,98 @@ struct Block {
     lbr_streams: u64,
 }
 
+/// What `hbbp blocks --format json` prints, as far as it is of use.
+#[derive(Deserialize)]
+struct EstimatedDocument {
+    instructions: f64,
+    modules: Vec<Module>,
+    blocks: Vec<EstimatedBlock>,
+}
+
+#[derive(Deserialize)]
+struct EstimatedBlock {
+    module: usize,
+    start: u64,
+    end: u64,
+    instructions: u64,
+    decoded: bool,
+    function: Option<String>,
+    count: f64,
+}
+
+/// Counts of blocks that are estimates: those that `hbbp blocks --format json` printed.
+#[derive(Clone, Debug)]
+pub struct EstimatedBlocks {
+    /// The blocks whose code was read; their executions are rounded, and are one at least.
+    pub counts: Truth,
+    /// Executed instructions of all blocks, those that are not in the list, too.
+    pub instructions: f64,
+    /// Executed instructions of blocks whose code was not read: they cannot be placed.
+    pub unread: f64,
+}
+
+impl EstimatedBlocks {
+    /// Reads such a document. Exact counts are none: [`Truth::read_json`] reads these.
+    ///
+    /// # Errors
+    /// It is something else, or contradicts itself.
+    pub fn read_json(file: impl Read) -> Result<Self, DocumentError> {
+        let mut document: EstimatedDocument = serde_json::from_slice(&kind_and_text(file)?.1)?;
+        let (mut blocks, mut unread) = (Vec::new(), 0.0);
+        for (index, block) in std::mem::take(&mut document.blocks).into_iter().enumerate() {
+            let EstimatedBlock { module, start, end, instructions, decoded, function, count } = block;
+            if !count.is_finite() || count < 0.0 {
+                return Err(DocumentError::Count { block: index, count });
+            }
+            if !decoded {
+                unread += count * instructions as f64;
+                continue;
+            }
+            let count = if count > 0.0 { (count.round() as u64).max(1) } else { 0 };
+            let instructions = u32::try_from(instructions).unwrap_or(u32::MAX);
+            blocks.push(Block::new((module, start, end), instructions, count, function));
+        }
+        let EstimatedDocument { instructions, modules, .. } = document;
+        let head = Head::default();
+        let read = Document { schema: SCHEMA.into(), source: String::new(), instructions: 0, head, modules, blocks };
+        Ok(Self { counts: Truth::of_document(read)?, instructions, unread })
+    }
+}
+
+/// What a document says it is, and its text.
+fn kind_and_text(mut file: impl Read) -> Result<(Kind, Vec<u8>), DocumentError> {
+    let mut text = Vec::new();
+    file.read_to_end(&mut text).map_err(serde_json::Error::io)?;
+    let kind: Kind = serde_json::from_slice(&text)?;
+    if kind.schema != SCHEMA {
+        return Err(DocumentError::Schema(kind.schema));
+    }
+    Ok((kind, text))
+}
+
+impl Block {
+    /// One that ran so often.
+    fn new((module, start, end): (usize, u64, u64), instructions: u32, count: u64, function: Option<String>) -> Self {
+        let (chosen, bias, decoded) = ("truth".into(), false, true);
+        let [ebs, lbr, ebs_samples, lbr_streams] = [0; 4];
+        Block {
+            module,
+            start,
+            end,
+            instructions,
+            decoded,
+            function,
+            ebs,
+            lbr,
+            count,
+            chosen,
+            bias,
+            ebs_samples,
+            lbr_streams,
+        }
+    }
+}
+
 impl Truth {
     /// Writes the document, in one line.
     ///
@@ -133,13 +233,8 @@ impl Truth {
     ///
     /// # Errors
     /// It is something else, or contradicts itself.
-    pub fn read_json(mut file: impl Read) -> Result<Self, DocumentError> {
-        let mut text = Vec::new();
-        file.read_to_end(&mut text).map_err(serde_json::Error::io)?;
-        let kind: Kind = serde_json::from_slice(&text)?;
-        if kind.schema != SCHEMA {
-            return Err(DocumentError::Schema(kind.schema));
-        }
+    pub fn read_json(file: impl Read) -> Result<Self, DocumentError> {
+        let (kind, text) = kind_and_text(file)?;
         if kind.source != "truth" {
             return Err(DocumentError::Source(kind.source));
         }
@@ -148,20 +243,9 @@ impl Truth {
 
     fn to_document(&self) -> Document {
         let blocks = self.modules.iter().enumerate().flat_map(|(module, of)| {
-            of.blocks.iter().map(move |block| Block {
-                module,
-                start: block.start.0,
-                end: block.end.0,
-                instructions: block.instructions,
-                decoded: true,
-                function: block.function.clone(),
-                ebs: 0,
-                lbr: 0,
-                count: block.executions,
-                chosen: "truth".into(),
-                bias: false,
-                ebs_samples: 0,
-                lbr_streams: 0,
+            of.blocks.iter().map(move |block| {
+                let place = (module, block.start.0, block.end.0);
+                Block::new(place, block.instructions, block.executions, block.function.clone())
             })
         });
         let left_out = |left: &LeftOut| What { what: left.what.clone(), instructions: left.instructions };

@@ -5,10 +5,12 @@ use std::ops::Range;
 use analyzer::address::Svma;
 use analyzer::annotate::{AnnotatedBlock, AnnotatedFunction, Inlined, Seen, SourcePlace, SourceTexts};
 
+use model::Source;
+
 use super::listing::{Line, Listing};
 use super::margin::{At, Margin};
 use super::{Annotated, notes};
-use crate::output::{Role, count, rounded, share_cells, with_digits};
+use crate::output::{Role, count, rounded, share_cells, title_of_source, with_digits};
 
 /// What the share of a block must be to be marked: that of all instructions, 0 to 1.
 const HOT: f64 = 0.1;
@@ -18,17 +20,17 @@ const WARM: f64 = 0.01;
 pub fn listing(of: &Annotated<'_>, function: &AnnotatedFunction, texts: &mut SourceTexts) -> Listing {
     let has_both = of.analysis.sources.ebs.is_some() && of.analysis.sources.lbr.is_some();
     let has_bias = function.blocks.iter().filter_map(|block| block.count).any(|count| count.bias);
+    let branches = title_of_source(of.analysis, Source::Lbr);
     let mut titles = vec!["share", "±", "count"];
     if has_both {
-        titles.extend(["ebs", "lbr", "chosen"]);
+        titles.extend(["ebs", branches, "chosen"]);
     }
     titles.extend(has_bias.then_some("bias"));
     let has_cycles = function.blocks.iter().any(|block| of.cycles(function, block).is_some());
     if has_cycles {
         titles.extend(["cycles", "ipc"]);
     }
-    let addresses = function.blocks.iter().flat_map(|block| &block.instructions).map(|one| one.address.0);
-    let digits = format!("{:x}", addresses.max().unwrap_or(0)).len();
+    let digits = digits(&function.blocks);
     let margin = Margin::of(function);
     let mut lines = Vec::new();
     let mut before: Option<Svma> = None;
@@ -38,26 +40,10 @@ pub fn listing(of: &Annotated<'_>, function: &AnnotatedFunction, texts: &mut Sou
             lines.extend([not_readable(gap), Line::default()]);
         }
         let mut of_block: Vec<Line> = header(of, function, index, block);
-        for (at, instruction) in block.instructions.iter().enumerate() {
-            if of.has_source {
-                of_block.extend(source_lines(of, function, before, instruction.address, texts));
-                before = Some(instruction.address);
-            }
-            let is_first = at == 0;
-            let is_last = at + 1 == block.instructions.len();
-            let other = notes::by_other_source(block).filter(|_| is_first);
-            let branch = notes::of_branch(function, block).filter(|_| is_last);
-            let said: Vec<String> = [other, branch].into_iter().flatten().collect();
-            of_block.push(Line {
-                cells: if is_first { cells(of, function, block, [has_both, has_bias, has_cycles]) } else { Vec::new() },
-                heat: heat(of, block),
-                address: Some(instruction.address),
-                body: format!("  {:>digits$x}  {}", instruction.address.0, instruction.text),
-                role: if is_seen(block) { Role::Plain } else { Role::Dim },
-                note: if said.is_empty() { String::new() } else { format!("; {}", said.join("; ")) },
-                ..Line::default()
-            });
-        }
+        let header = of_block.len();
+        of_block.extend(instructions(of, function, block, &mut before, (digits, texts)));
+        let first = of_block.iter_mut().skip(header).find(|line| line.address.is_some());
+        first.into_iter().for_each(|line| line.cells = cells(of, function, block, [has_both, has_bias, has_cycles]));
         let last = of_block.len().saturating_sub(1);
         for (at, line) in of_block.iter_mut().enumerate() {
             let at = match at {
@@ -77,10 +63,46 @@ pub fn listing(of: &Annotated<'_>, function: &AnnotatedFunction, texts: &mut Sou
     }
     Listing {
         titles,
-        dispensable: vec!["ebs", "lbr", "chosen", "bias", "±", "cycles", "ipc"],
+        dispensable: vec!["ebs", branches, "chosen", "bias", "±", "cycles", "ipc"],
         bars: margin.columns(),
         lines,
     }
+}
+
+/// Columns that the addresses of instructions take.
+pub fn digits<'a>(blocks: impl IntoIterator<Item = &'a AnnotatedBlock>) -> usize {
+    let addresses = blocks.into_iter().flat_map(|block| &block.instructions).map(|one| one.address.0);
+    format!("{:x}", addresses.max().unwrap_or(0)).len()
+}
+
+/// The instructions of a block without its counts, and the lines of the source that are others than those of the instruction `before`.
+pub fn instructions(
+    of: &Annotated<'_>,
+    function: &AnnotatedFunction,
+    block: &AnnotatedBlock,
+    before: &mut Option<Svma>,
+    (digits, texts): (usize, &mut SourceTexts),
+) -> Vec<Line> {
+    let branches = title_of_source(of.analysis, Source::Lbr);
+    let mut lines = Vec::new();
+    for (at, instruction) in block.instructions.iter().enumerate() {
+        if of.has_source {
+            lines.extend(source_lines(of, function, *before, instruction.address, texts));
+            *before = Some(instruction.address);
+        }
+        let other = notes::by_other_source(block, branches).filter(|_| at == 0);
+        let branch = notes::of_branch(function, block).filter(|_| at + 1 == block.instructions.len());
+        let said: Vec<String> = [other, branch].into_iter().flatten().collect();
+        lines.push(Line {
+            heat: heat(of, block),
+            address: Some(instruction.address),
+            body: format!("  {:>digits$x}  {}", instruction.address.0, instruction.text),
+            role: if is_seen(block) { Role::Plain } else { Role::Dim },
+            note: if said.is_empty() { String::new() } else { format!("; {}", said.join("; ")) },
+            ..Line::default()
+        });
+    }
+    lines
 }
 
 /// Whether any source saw it.
@@ -132,7 +154,7 @@ fn cells(
         let by = |value: f64, observations: u64| if observations > 0 { shown(value) } else { "not seen".into() };
         cells.push(by(counted.ebs, counted.ebs_samples));
         cells.push(by(counted.lbr, counted.lbr_streams));
-        cells.push(counted.chosen.to_string());
+        cells.push(title_of_source(of.analysis, counted.chosen).to_owned());
     }
     cells.extend(has_bias.then(|| if counted.bias { "bias" } else { "" }.to_owned()));
     if has_cycles {

@@ -9,10 +9,10 @@ use analyzer::annotate::{
 use analyzer::paths::{LoopTrips, TripBucket};
 use serde_json::{Value, json};
 
-use super::{Report, word};
+use super::{Annotated, Report, word};
 
 /// Prints the document.
-pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
+pub(super) fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     let functions: Vec<Value> = report.of.annotation.functions.iter().map(|of| function(report, of)).collect();
     let document = json!({
         "schema": "hbbp-annotate/1",
@@ -79,23 +79,24 @@ fn block(
         "instructions": block
             .instructions
             .iter()
-            .map(|of| instruction(report, function, of, before.replace(of.address)))
+            .map(|one| instruction(&report.of, function, one, before.replace(one.address)))
             .collect::<Value>(),
     })
 }
 
-fn instruction(
-    report: &Report<'_>,
+/// An instruction, and where it comes from if lines of the source are wanted.
+pub fn instruction(
+    of: &Annotated<'_>,
     function: &AnnotatedFunction,
     instruction: &AnnotatedInstruction,
     before: Option<Svma>,
 ) -> Value {
     let mut value = json!({"address": instruction.address, "text": instruction.text});
-    if let Some(members) = value.as_object_mut().filter(|_| report.of.has_source) {
-        let place = report.of.annotation.place(function, instruction.address);
+    if let Some(members) = value.as_object_mut().filter(|_| of.has_source) {
+        let place = of.annotation.place(function, instruction.address);
         members.insert("file".into(), place.map(|place| place.path).into());
         members.insert("line".into(), place.map(|place| place.line).into());
-        let begun = report.of.annotation.begun(function, before, instruction.address);
+        let begun = of.annotation.begun(function, before, instruction.address);
         members.insert("inlined".into(), begun.iter().map(inlined).collect());
     }
     value

@@ -5,13 +5,30 @@ use std::path::PathBuf;
 use collector::SimulationStatistics;
 use collector::plan::request::SimulationOptions;
 
-/// What can make the samples.
-pub const PMUS: [&str; 1] = ["machine"];
-
 /// An example of a simulated PMU: none.
 pub const EXAMPLE: &str = "";
 
-/// What can be chosen of the simulated PMU: nothing.
+/// What makes the samples: the machine.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub struct PmuArgs {
+    /// What makes the samples: the machine
+    #[arg(long, value_name = "PMU", value_parser = ["machine"], hide = true)]
+    pmu: Option<String>,
+}
+
+impl PmuArgs {
+    /// They as words, for another `hbbp`.
+    pub fn words(&self) -> Vec<String> {
+        self.pmu.iter().map(|pmu| format!("--pmu={pmu}")).collect()
+    }
+
+    /// The PMU is not simulated.
+    pub fn options(&self) -> anyhow::Result<Option<SimulationOptions>> {
+        Ok(None)
+    }
+}
+
+/// What a simulation writes beside the recording: nothing.
 #[derive(clap::Args, Debug)]
 pub struct SimulationArgs {
     /// Where exact executions of a simulation are written.
@@ -20,19 +37,14 @@ pub struct SimulationArgs {
 }
 
 impl SimulationArgs {
-    /// Whether any of it was asked for.
-    pub fn is_used(&self) -> bool {
-        false
-    }
-
     /// Whether exact counts go to standard output.
     pub fn writes_to_standard_output(&self) -> bool {
         false
     }
 
-    /// The options, which nobody has.
-    pub fn options(&self) -> SimulationOptions {
-        SimulationOptions::default()
+    /// Nothing is simulated.
+    pub fn ask(&self, _: Option<&mut SimulationOptions>) -> anyhow::Result<()> {
+        Ok(())
     }
 }
 

@@ -4,12 +4,15 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use anyhow::{anyhow, bail};
+use collector::machine::cpu_list::CpuList;
 use collector::plan::branch_filter::parse_branch_filter;
 use collector::plan::event_spec::Levels;
 use collector::plan::periods::RunTime;
 use collector::plan::request::Request;
 use collector::plan::{EventOption, Options};
 use collector::tracer::{BurstSize, TracerChoice, TracerOptions};
+
+use crate::commands::record::simulation::PmuArgs;
 
 /// The heading of these options in `--help`.
 pub const SAMPLING: &str = "Sampling and tracing";
@@ -74,6 +77,17 @@ pub struct SamplingArgs {
     /// Taken branches of a burst, instead of a number of instructions
     #[arg(help_heading = SAMPLING, long, value_name = "N")]
     depth: Option<u64>,
+    /// Record on these CPUs only, such as 0-3,8
+    #[arg(help_heading = SAMPLING, long = "cpu", value_name = "CPUS")]
+    pub cpus: Option<CpuList>,
+    /// Do not follow threads and processes that start later
+    #[arg(help_heading = SAMPLING, long)]
+    no_inherit: bool,
+    /// Make no copies in ~/.debug of files that only a process has (of containers, deleted, replaced, in memory): their code is unread then
+    #[arg(help_heading = SAMPLING, long = "no-buildid-cache")]
+    no_copies: bool,
+    #[command(flatten)]
+    pmu: PmuArgs,
 }
 
 impl SamplingArgs {
@@ -97,6 +111,10 @@ impl SamplingArgs {
             start_credit,
             burst,
             depth,
+            cpus,
+            no_inherit,
+            no_copies,
+            pmu,
         } = self;
         let text = |option: &str, value: Option<String>| value.map(|value| format!("{option}={value}"));
         let flag = |option: &str, is_given: bool| is_given.then(|| option.to_owned());
@@ -119,9 +137,13 @@ impl SamplingArgs {
             text("--start-credit", start_credit.map(|milliseconds| milliseconds.to_string())),
             text("--burst", number(burst)),
             text("--depth", number(depth)),
+            text("--cpu", cpus.as_ref().map(|cpus| cpus.to_string())),
+            flag("--no-inherit", *no_inherit),
+            flag("--no-buildid-cache", *no_copies),
         ]
         .into_iter()
         .flatten()
+        .chain(pmu.words())
         .map(OsString::from)
         .collect()
     }
@@ -171,6 +193,10 @@ impl SamplingArgs {
         request.ring_pages = self.mmap_pages;
         request.off = self.off;
         request.duration = self.duration;
+        request.cpus.clone_from(&self.cpus);
+        request.no_inherit = self.no_inherit;
+        request.no_copies = self.no_copies;
+        request.simulation = self.pmu.options()?;
         Ok(())
     }
 }
@@ -222,8 +248,14 @@ mod tests {
         let first = ["--duration=2.5", "--off", "--ebs-event=cycles:u", "--lbr-event=none", "--ebs-period=7"];
         let second = ["--lbr-period=9", "--expect=long", "--user", "--branch-filter=any,u", "--mmap-pages=64"];
         let third = ["--tracer=agent-check", "--overhead=5", "--start-credit=20", "--burst=300"];
+        let fourth = ["--cpu=0-3,8", "--no-inherit", "--no-buildid-cache"];
         let others = ["--freq=99", "--kernel", "--tracer=none", "--depth=16"];
-        for words in [[&first[..], &second, &third].concat(), others.to_vec(), Vec::new()] {
+        #[cfg(feature = "simulated-pmu")]
+        let simulated = ["--pmu=simulated", "--pmu-core=westmere", "--lbr-depth=32", "--lbr-bias=0.5", "--seed=3"];
+        #[cfg(not(feature = "simulated-pmu"))]
+        let simulated: [&str; 0] = [];
+        for words in [[&first[..], &second, &third, &fourth].concat(), others.to_vec(), simulated.to_vec(), Vec::new()]
+        {
             let parse = |words: &[OsString]| Cli::parse_from([OsString::from("x")].iter().chain(words)).sampling;
             let given = parse(&words.iter().map(OsString::from).collect::<Vec<_>>());
             assert_eq!(given.words(), words);

@@ -4,26 +4,30 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use collector::plan::request::SimulationOptions;
 use collector::simulation::{PmuSettings, SimulatedCore};
 use collector::{SimulationStatistics, is_standard_output};
 use formats::executions::Executions;
 
+use crate::commands::record::sampling::SAMPLING;
 use crate::output::count;
 
-/// What can make the samples.
-pub const PMUS: [&str; 2] = ["machine", "simulated"];
+const HEADING: &str = "Simulated PMU (--pmu simulated)";
 
 /// An example of it.
 pub const EXAMPLE: &str = "  hbbp record --pmu simulated --expect seconds -- gzip -k file
                                                samples and branch stacks of a simulated PMU
 ";
 
-/// What can be chosen of the simulated PMU.
-#[derive(clap::Args, Debug)]
-#[command(next_help_heading = "Simulated PMU (--pmu simulated)")]
-pub struct SimulationArgs {
+/// What makes the samples, and what can be chosen of the simulated PMU.
+#[derive(clap::Args, Clone, Debug, Default)]
+#[command(next_help_heading = HEADING)]
+pub struct PmuArgs {
+    /// What makes the samples: the machine, or simulated: a model of a PMU with branch records, which sees every instruction. It is slow,
+    /// and not a measurement of any hardware [default: machine]
+    #[arg(long, value_name = "PMU", value_parser = ["machine", "simulated"], help_heading = SAMPLING)]
+    pmu: Option<String>,
     /// Core whose events are simulated, which decides how samples are taken: ivy-bridge (instructions by PREC_DIST, precise branches) or
     /// westmere (instructions by a precise event without PREC_DIST, branch stacks by interrupts) [default: ivy-bridge]
     #[arg(long, value_name = "CORE")]
@@ -37,6 +41,48 @@ pub struct SimulationArgs {
     /// Random seed: it chooses those branches and the random delays of samples
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
+}
+
+impl PmuArgs {
+    /// They as words, for another `hbbp`.
+    pub fn words(&self) -> Vec<String> {
+        let Self { pmu, pmu_core, lbr_depth, lbr_bias, seed } = self;
+        let words = [
+            pmu.as_ref().map(|pmu| format!("--pmu={pmu}")),
+            pmu_core.map(|core| format!("--pmu-core={}", core.as_str())),
+            lbr_depth.map(|depth| format!("--lbr-depth={depth}")),
+            lbr_bias.map(|bias| format!("--lbr-bias={bias}")),
+            seed.map(|seed| format!("--seed={seed}")),
+        ];
+        words.into_iter().flatten().collect()
+    }
+
+    /// Whether the PMU is simulated, and how, with defaults for what was left open.
+    ///
+    /// # Errors
+    /// It is not, and something was chosen of it.
+    pub fn options(&self) -> anyhow::Result<Option<SimulationOptions>> {
+        let Self { pmu, pmu_core, lbr_depth, lbr_bias, seed } = self;
+        if pmu.as_deref() != Some("simulated") {
+            let is_used = pmu_core.is_some() || lbr_depth.is_some() || lbr_bias.is_some() || seed.is_some();
+            ensure!(!is_used, "--pmu-core, --lbr-depth, --lbr-bias and --seed are for --pmu simulated");
+            return Ok(None);
+        }
+        let default = PmuSettings::default();
+        let pmu = PmuSettings {
+            core: pmu_core.unwrap_or(default.core),
+            depth: lbr_depth.unwrap_or(default.depth),
+            bias: lbr_bias.unwrap_or(default.bias),
+            seed: seed.unwrap_or(default.seed),
+        };
+        Ok(Some(SimulationOptions { pmu, only_steps: false }))
+    }
+}
+
+/// What a simulation writes beside the recording, and how it runs.
+#[derive(clap::Args, Debug)]
+#[command(next_help_heading = HEADING)]
+pub struct SimulationArgs {
     /// Write exact counts of every instruction to this file (JSON), or - for standard output
     #[arg(long, value_name = "FILE")]
     pub truth: Option<PathBuf>,
@@ -46,32 +92,21 @@ pub struct SimulationArgs {
 }
 
 impl SimulationArgs {
-    /// Whether any of it was asked for.
-    pub fn is_used(&self) -> bool {
-        let Self { pmu_core, lbr_depth, lbr_bias, seed, truth, only_steps } = self;
-        pmu_core.is_some()
-            || lbr_depth.is_some()
-            || lbr_bias.is_some()
-            || seed.is_some()
-            || truth.is_some()
-            || *only_steps
-    }
-
     /// Whether exact counts go to standard output.
     pub fn writes_to_standard_output(&self) -> bool {
         self.truth.as_deref().is_some_and(is_standard_output)
     }
 
-    /// The options, with defaults for what was left open.
-    pub fn options(&self) -> SimulationOptions {
-        let default = PmuSettings::default();
-        let pmu = PmuSettings {
-            core: self.pmu_core.unwrap_or(default.core),
-            depth: self.lbr_depth.unwrap_or(default.depth),
-            bias: self.lbr_bias.unwrap_or(default.bias),
-            seed: self.seed.unwrap_or(default.seed),
-        };
-        SimulationOptions { pmu, only_steps: self.only_steps }
+    /// Puts them into what was chosen of a simulation.
+    ///
+    /// # Errors
+    /// Nothing is simulated.
+    pub fn ask(&self, simulation: Option<&mut SimulationOptions>) -> anyhow::Result<()> {
+        match simulation {
+            Some(options) => options.only_steps = self.only_steps,
+            None => ensure!(self.truth.is_none() && !self.only_steps, "--truth is for --pmu simulated"),
+        }
+        Ok(())
     }
 }
 

@@ -26,6 +26,7 @@ pub fn record(input: &InputArgs) -> anyhow::Result<Recorded> {
         .arg(&file)
         .args(input.sampling().words())
         .args(input.keeps_nothing().then_some("--no-cache"))
+        .args(input.is_quiet().then_some("--quiet"))
         .arg("--")
         .args(input.command())
         .envs(pinned_environment())
