@@ -143,8 +143,11 @@ fn by_function(folded: &str) -> BTreeMap<String, (f64, f64)> {
 
 /// A name as formats of contexts have it.
 fn cut(name: &str) -> String {
-    let is_long = name.chars().count() > 256;
-    if is_long { name.chars().take(255).chain(['…']).collect() } else { name.to_owned() }
+    let length = name.chars().count();
+    if length <= 256 {
+        return name.to_owned();
+    }
+    name.chars().take(191).chain(['…']).chain(name.chars().skip(length - 64)).collect()
 }
 
 /// Compares the sums of the functions with those of the mix.
@@ -281,13 +284,19 @@ fn names_break_no_format() {
     }
 }
 
-/// Names are written for each context: long ones would make files without end.
+/// Names are written for each context: long ones would make files without end. Members of one class differ only after a long beginning.
 #[test]
-fn long_names_are_cut() {
-    let Some((_folder, file)) = once_around(&CALLS.replace("once", &"n".repeat(10_000))) else { return };
+fn long_names_are_cut_inside() {
+    let class = "n".repeat(10_000);
+    let source = CALLS.replace("once", &format!("{class}_once")).replace("twice", &format!("{class}_twice"));
+    let Some((_folder, file)) = once_around(&source) else { return };
     for format in ["folded", "flamegraph", "speedscope", "firefox"] {
         let text = export(format, &file);
-        assert!(text.contains(&format!("{}…", "n".repeat(255))) && !text.contains(&"n".repeat(256)), "{format}");
+        for end in ["_once", "_twice"] {
+            let kept = format!("{}…{}{end}", "n".repeat(191), "n".repeat(64 - end.len()));
+            assert!(text.contains(&kept), "{format}: {end}");
+        }
+        assert!(!text.contains(&"n".repeat(192)), "{format}");
     }
 }
 
@@ -376,6 +385,7 @@ fn the_firefox_profiler_gets_a_sample_for_each_context() {
     assert_eq!(folded_of_firefox(&profile), FOLDED);
     assert_eq!(profile["threads"][0]["name"], "instructions");
     assert_eq!(profile["threads"][0]["samples"]["weightType"], "samples");
+    assert_eq!(profile["meta"]["symbolicated"], true);
     let categories: Vec<&str> =
         profile["meta"]["categories"].as_array().unwrap().iter().map(|of| of["name"].as_str().unwrap()).collect();
     assert!(categories.contains(&"Programs and libraries"), "{categories:?}");

@@ -26,7 +26,7 @@ pub use pager::page;
 pub use reports::number::{Unit, count, share, times, with_digits};
 pub use reports::{Head, Precision};
 pub use say::say;
-pub use table::{Align, Fit, GAP, Table, columns_of, cut, printable, terminal_width};
+pub use table::{Align, Fit, GAP, Table, columns_of, cut, cut_inside, printable, terminal_width};
 pub use tree::tree;
 #[cfg(feature = "training")]
 pub use tree::{dot, svg};

@@ -247,24 +247,43 @@ pub fn columns_of(stream: impl AsFd) -> Option<usize> {
     Some(columns.into())
 }
 
+/// The characters that fit into that many columns, up to the first that does not.
+fn fitting(text: impl Iterator<Item = char>, mut left: usize) -> impl Iterator<Item = char> {
+    text.take_while(move |c| {
+        let columns = c.width().unwrap_or(0);
+        let fits = columns <= left;
+        left = left.saturating_sub(columns);
+        fits
+    })
+}
+
+/// What of the end of a text fits into that many columns.
+fn end(text: &str, columns: usize) -> String {
+    let kept: Vec<char> = fitting(text.chars().rev(), columns).collect();
+    kept.iter().rev().collect()
+}
+
 /// Cuts a text to that many columns: a path at its front, anything else at its end.
 pub fn cut(text: &mut String, width: usize) {
     if text.width() <= width {
         return;
     }
-    let mut left = width.saturating_sub(1);
-    let mut fits = |c: &char| {
-        let columns = c.width().unwrap_or(0);
-        let fits = columns <= left;
-        left = if fits { left - columns } else { 0 };
-        fits
-    };
+    let left = width.saturating_sub(1);
     *text = if text.starts_with('/') {
-        let kept: Vec<char> = text.chars().rev().take_while(&mut fits).collect();
-        format!("…{}", kept.iter().rev().collect::<String>())
+        format!("…{}", end(text, left))
     } else {
-        format!("{}…", text.chars().take_while(fits).collect::<String>())
+        format!("{}…", fitting(text.chars(), left).collect::<String>())
     };
+}
+
+/// Cuts the name of a function to that many columns inside it: a quarter of them is the end, which tells the members of a class apart.
+pub fn cut_inside(name: &mut String, width: usize) {
+    if name.width() <= width {
+        return;
+    }
+    let of_end = width / 4;
+    let begin: String = fitting(name.chars(), (width - of_end).saturating_sub(1)).collect();
+    *name = format!("{begin}…{}", end(name, of_end));
 }
 
 #[cfg(test)]
@@ -323,6 +342,20 @@ share  module           function
         check("/usr/lib/基本块", 8, "…/基本块");
         check("/usr/lib/基本块", 7, "…基本块");
         check("e\u{301}te\u{301}", 3, "e\u{301}te\u{301}");
+        check("main", 0, "…");
+    }
+
+    #[test]
+    fn long_names_of_functions_keep_their_end() {
+        let check = |text: &str, width, expected: &str| {
+            let mut name = text.to_string();
+            cut_inside(&mut name, width);
+            assert_eq!(name, expected);
+            assert!(name.width() <= width.max(1));
+        };
+        check("Map<Key, Value>::insert", 23, "Map<Key, Value>::insert");
+        check("Map<Key, Value>::insert", 20, "Map<Key, Value…nsert");
+        check("基本块计数基本块计数", 13, "基本块计…数");
         check("main", 0, "…");
     }
 

@@ -7,7 +7,7 @@ use analyzer::recording::ModuleTable;
 use serde::Serialize;
 
 use super::short::Short;
-use crate::output::cut;
+use crate::output::cut_inside;
 use crate::output::profile::UNKNOWN_CALLERS;
 
 /// Frames that a page has at most.
@@ -72,7 +72,7 @@ impl Contexts {
         let is_kept = |frame: &Frame| too_small.is_none_or(|size| frame.executed > size);
         let names = calls.functions.iter().map(|function| {
             let mut name = function.name.clone();
-            cut(&mut name, LONGEST_NAME);
+            cut_inside(&mut name, LONGEST_NAME);
             name
         });
         let known = |function: &analyzer::calls::CalledFunction| {

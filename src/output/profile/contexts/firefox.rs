@@ -31,6 +31,8 @@ pub fn firefox(contexts: &Contexts<'_>, out: &mut dyn Write) -> io::Result<Vec<S
     let product = format!("hbbp {}", env!("CARGO_PKG_VERSION"));
     let start = ReferenceTimestamp::from_millis_since_unix_epoch(0.0);
     let mut profile = Profile::new(&product, start, SamplingInterval::from_millis(1));
+    // Names are names already: it shall look for no symbols.
+    profile.set_symbolicated(true);
     let mut categories = Categories::new(&mut profile);
     let process = profile.add_process(&contexts.title, 1, Timestamp::from_millis_since_reference(0.0));
     let thread = profile.add_thread(process, 1, Timestamp::from_millis_since_reference(0.0), false);

@@ -14,7 +14,7 @@ use analyzer::calls::Calls;
 use analyzer::flow::whole;
 use analyzer::recording::{Module, ModuleTable};
 
-use crate::output::{cut, printable};
+use crate::output::{cut_inside, printable};
 pub use firefox::firefox;
 pub use flamegraph::flamegraph;
 pub use folded::folded;
@@ -42,7 +42,7 @@ impl Contexts<'_> {
         self.calls.contexts().map(|context| (context.frames, whole(context.instructions)))
     }
 
-    /// The name of a function, cut where it is very long: it is written for each context. Control characters are escaped.
+    /// The name of a function, cut inside where it is very long: it is written for each context. Control characters are escaped.
     fn name(&self, function: usize) -> Cow<'_, str> {
         let Some(function) = self.calls.functions.get(function) else { return "".into() };
         let name = printable(&function.name);
@@ -50,7 +50,7 @@ impl Contexts<'_> {
             return name;
         }
         let mut name = name.into_owned();
-        cut(&mut name, LONGEST_NAME);
+        cut_inside(&mut name, LONGEST_NAME);
         name.into()
     }
 
