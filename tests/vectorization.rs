@@ -121,6 +121,14 @@ fn operations_are_those_counted_by_hand() {
     assert_eq!(part("float", "f64")["fma"], true);
     assert_eq!(part("float", "f64")["width"], 256);
     assert!(part("move", "f32")["operations"].is_null());
+
+    let table = stdout(&["vectorization", &file]);
+    let line = |name: &str| table.lines().find(|line| line.starts_with(name)).unwrap();
+    assert!(!line("function").contains("i8"), "{table}");
+    let titles = line("function");
+    let end = titles[..titles.find("i32").unwrap()].chars().count() + "i32".len();
+    let until: String = line("packed").chars().take(end).collect();
+    assert!(until.ends_with(" 100 %"), "{table}");
 }
 
 /// A loop that reads 16 bytes and writes 8 for two operations; and one with a mask, of eight operations at most, whose move of a string is of

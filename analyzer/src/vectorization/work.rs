@@ -61,9 +61,9 @@ impl Work {
         self.share_of(Domain::Float, |part| part.fma)
     }
 
-    /// The part of the floating-point operations on elements of that type, 0 to 1; `None` without any.
-    pub fn element_share(&self, element: &str) -> Option<f64> {
-        self.share_of(Domain::Float, |part| part.element == element)
+    /// The part of the work of a domain on elements of that type, 0 to 1: of floating-point operations, or of instructions. `None` without any.
+    pub fn element_share(&self, domain: Domain, element: &str) -> Option<f64> {
+        self.share_of(domain, |part| part.element == element)
     }
 
     /// Executed instructions that work on vectors of integers.

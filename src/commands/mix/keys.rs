@@ -11,11 +11,12 @@ const WIDTH: usize = 100;
 const MOST_VALUES: usize = 40;
 
 /// The commands that take keys, and the options that do.
-const TAKEN: [(&str, &[&str]); 6] = [
+const TAKEN: [(&str, &[&str]); 7] = [
     ("mix", &["rows", "columns", "per", "filter"]),
     ("vectorization", &["filter"]),
     ("blocks", &["filter"]),
     ("annotate", &["filter"]),
+    ("paths", &["filter"]),
     ("diff", &["rows", "filter"]),
     ("tui", &["rows", "columns", "filter"]),
 ];

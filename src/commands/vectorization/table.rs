@@ -131,8 +131,9 @@ fn columns<'a>(report: &Report<'a>) -> Vec<Column<'a>> {
             add("x87", 2, Box::new(move |work| shown(work.float_share(Form::X87))));
         }
         add("FMA", 3, Box::new(move |work| shown(work.fma_share())));
-        for element in ["f16", "f32", "f64"].into_iter().filter(|element| of.all.element_share(element) > Some(0.0)) {
-            add(element, 4, Box::new(move |work| shown(work.element_share(element))));
+        let any = |element: &&str| of.all.element_share(Domain::Float, element) > Some(0.0);
+        for element in ["f16", "f32", "f64"].into_iter().filter(any) {
+            add(element, 4, Box::new(move |work| shown(work.element_share(Domain::Float, element))));
         }
     }
     // Beside floating point, registers that are set to zero are no work worth columns; without it, they are the answer.
@@ -142,6 +143,10 @@ fn columns<'a>(report: &Report<'a>) -> Vec<Column<'a>> {
         add("±", detail(6), Box::new(move |work| share_of(work, Domain::Integer)[1].clone()));
         for width in WIDTHS.into_iter().filter(|width| *width > 64 || of.all.integer_share(*width) > Some(0.0)) {
             add(&format!("int {width}"), detail(6), Box::new(move |work| shown(work.integer_share(width))));
+        }
+        let any = |element: &&str| of.all.element_share(Domain::Integer, element) > Some(0.0);
+        for element in ["i8", "i16", "i32", "i64"].into_iter().filter(any) {
+            add(element, 7, Box::new(move |work| shown(work.element_share(Domain::Integer, element))));
         }
     }
     if has_float {
