@@ -53,7 +53,7 @@ pub struct Args {
     subtotals: bool,
 
     /// Run the command again and again, for five minutes at most, until the largest rows are right within so many percent by chance
-    #[arg(long, value_name = "PCT", help_heading = SAMPLING, conflicts_with = "off")]
+    #[arg(long, value_name = "PCT", help_heading = SAMPLING, conflicts_with_all = ["off", "no_inherit"])]
     precision: Option<Wanted>,
 
     #[command(flatten)]
