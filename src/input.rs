@@ -564,7 +564,7 @@ impl AnalysisArgs {
         Ok(SideOfFile { flow, notes, side, mix, contexts: None })
     }
 
-    /// The flow of a file of `hbbp merge`, or of exact counts.
+    /// The flow of a file of `hbbp merge`, of exact counts, or of a list of blocks.
     fn document(&self, file: &Path, reader: &Reader) -> anyhow::Result<(AnalysedFlow, Vec<String>, Side)> {
         let Counted { flow, origin, notes } = reports::read_counts(file, reader, &self.search())?;
         Ok((flow.into(), notes, if origin == Origin::Exact { Side::Exact } else { Side::Unknown }))

@@ -177,7 +177,7 @@ fn zeroes_are_explained() {
     );
     assert_eq!(block(work, L)["seen"], "counted");
     let table = support::stdout(&["annotate", &file]);
-    assert!(table.contains("; not seen by traced, in 1 sample of ebs"), "{table}");
+    assert!(table.contains("; not seen in branches, in 1 sample"), "{table}");
     assert!(table.contains("je 0x401012  ; not seen taken") && table.contains("; taken 67 %"), "{table}");
     assert!(table.contains("call rax  ; to f 75 %, g 25 %"), "{table}");
     assert!(table.contains("loop of 2 blocks: 3.00 trips on average"), "{table}");

@@ -534,6 +534,8 @@ fn describe_what_is_missing(
     modules: &ModuleTable,
     options: &Options<'_>,
 ) {
+    let damage = summary.records.damage.iter().map(|damage| format!("the recording is damaged: {damage}"));
+    summary.shortcomings.extend(damage);
     describe_unread_code(summary, counted, modules);
     let notes = &mut summary.shortcomings;
     for module in counted {

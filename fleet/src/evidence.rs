@@ -155,7 +155,8 @@ fn of_recording(recording: &Recording, search: &BinarySearch, damaged: bool, thr
     if lost > 0 {
         weaker.push(format!("{lost} samples were lost"));
     }
-    weaker.extend(summary.shortcomings.iter().chain(&summary.degradations).cloned());
+    let others = summary.shortcomings.iter().chain(&summary.degradations).filter(|sentence| !weaker.contains(sentence));
+    weaker.extend(others.cloned().collect::<Vec<_>>());
     let (source, features) = (analysis.source(), recording.features().clone());
     let ended = ended(recording)?;
     Ok(Found { flow: analysis.flow.unwrap_or_default().into_flow(), source, features, ended, weaker })

@@ -127,7 +127,6 @@ impl Head {
         let records = &summary.records;
         let samples = |source: &SourceEvents| source.events.iter().map(|&event| records.samples[event]).sum();
         let mut degraded = summary.shortcomings.clone();
-        degraded.extend(records.damage.iter().map(|damage| format!("the recording is damaged: {damage}")));
         degraded.extend(records.first_malformed.iter().map(|(offset, what)| {
             format!("{} records could not be read, the first at {offset:#x}: {what}", records.malformed)
         }));

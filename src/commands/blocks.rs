@@ -27,7 +27,7 @@ use crate::output::{
     Align, Colours, Format, Head, Layout, MARKED, Precision, Role, Table, count, print_below, print_head, rounded,
     share, share_cells, title_of_source,
 };
-use crate::usage::CommandLine;
+use crate::usage::{CommandLine, wrong_usage};
 
 /// Print how often every basic block ran
 #[derive(clap::Args)]
@@ -35,7 +35,7 @@ use crate::usage::CommandLine;
 #[command(mut_arg("top", |top| top.help(TOP)))]
 #[command(mut_arg("filters", |filters| filters.help(FILTER)))]
 pub struct Args {
-    /// Print the instructions of each block below its numbers
+    /// Print the instructions of each block below its numbers (not in csv)
     #[arg(long)]
     asm: bool,
 
@@ -76,6 +76,10 @@ pub(super) struct Columns {
 /// Prints the blocks of a recording with their counts, the most executed first.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     args.report.output.check()?;
+    if args.asm && matches!(args.report.output.format, Format::Csv | Format::Parquet) {
+        let why = "--asm is for tables, markdown and json; `hbbp annotate --format csv` has a row for each instruction";
+        wrong_usage::<Args>(READER.name, why.to_owned());
+    }
     let filters = args.kept.filters_of_code::<Args>(READER.name, &args.kept.taxonomies()?);
     let input = args.report.input.begin(&READER, None)?;
     input.end(print(args, filters, &input))
@@ -102,7 +106,7 @@ fn print(args: &Args, filters: Vec<Filter>, input: &Input<'_>) -> anyhow::Result
     let code = args.asm.then(|| BlockCode::of(&analysis, &rows, args.source, input.threads()));
     if let Some(code) = code.as_ref().filter(|_| nothing.is_none()) {
         code.notes().iter().for_each(output::say);
-        if args.source && !code.has_lines() {
+        if args.source && code.is_any() && !code.has_lines() {
             output::say(without_lines(&CommandLine));
         }
     }

@@ -31,7 +31,7 @@ use limit::Limit;
 #[command(mut_arg("filters", |filters| filters.requires("rows")), mut_arg("taxonomies", |files| files.requires("rows")))]
 #[command(mut_arg("model", |model| model.help(MODEL)))]
 pub struct Args {
-    /// The first side: a recording, a file of `hbbp merge`, or exact counts (from `hbbp truth`)
+    /// The first side: a recording, a file of `hbbp merge`, exact counts (from `hbbp truth`), or a list of `hbbp blocks --format json`
     before: PathBuf,
 
     /// The second side: the same kinds of files

@@ -110,8 +110,7 @@ enum Format {
 
 const READER: Reader = Reader { name: "hbbp export", reads: Reads::Flows, records: true };
 
-const FILE: &str =
-    "Recording, file of `hbbp merge`, or exact counts of `hbbp truth`; `-` for standard input [default: hbbp.data]";
+const FILE: &str = "Recording, file of `hbbp merge`, exact counts of `hbbp truth`, or list of `hbbp blocks --format json`; `-` for standard input [default: hbbp.data]";
 
 const MODEL: &str = "\
 Count blocks by the source that is chosen for each (--format pprof, otlp, callgrind, sde-mix and those of calling contexts): the file of a model, \

@@ -78,15 +78,12 @@ pub fn head_in_short(head: &Head, instructions: f64) -> Vec<(&'static str, Strin
     ];
     let some = losses.into_iter().filter(|(_, number)| *number > 0);
     let losses: Vec<String> = some.map(|(what, number)| format!("{what}: {}", count(number as f64))).collect();
-    let (shortcomings, of_recorder) = head.degraded.split_at(head.shortcomings.min(head.degraded.len()));
-    let losses = (!losses.is_empty()).then(|| losses.join(", "));
-    let weaker: Vec<&String> = losses.iter().chain(shortcomings).collect();
+    lines.extend((!losses.is_empty()).then(|| ("lost", losses.join(", "))));
     // One line, the rest by number: what is weaker is not to push the table off the screen.
-    let weaker = match (weaker.as_slice(), of_recorder) {
+    let weaker = match head.degraded.split_at(head.shortcomings.min(head.degraded.len())) {
         ([], []) => None,
-        ([], [one]) => Some(one.clone()),
+        ([one], []) | ([], [one]) => Some(one.clone()),
         ([], more) => Some(format!("{} things about how it was recorded (-v shows them)", more.len())),
-        ([one], []) => Some((*one).clone()),
         ([first, more @ ..], of_recorder) => {
             Some(format!("{first}; and {} more (-v shows them)", more.len() + of_recorder.len()))
         }

@@ -79,7 +79,7 @@ impl Analysis {
             _ if flow.flow().inputs == 1 => "a flow of one input".to_owned(),
             _ => format!("a merged flow of {} inputs", flow.flow().inputs),
         };
-        let mut summary = Summary { choice, degradations: notes, ..Summary::default() };
+        let mut summary = Summary { choice, shortcomings: notes, ..Summary::default() };
         describe_unread_code(&mut summary, &counted, &modules);
         summary.shortcomings.extend(misfits);
         let design = Design { kind: origin.kind_of_counts(), ..Design::default() };

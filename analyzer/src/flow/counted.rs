@@ -7,10 +7,10 @@ use std::path::Path;
 use thiserror::Error;
 
 use crate::flow::{Flow, FlowDocumentError, SCHEMA};
-use crate::truth::{DocumentError, EstimatedBlocks, Truth};
+use crate::truth::{BlockList, DocumentError};
 use crate::{BinarySearch, Origin};
 
-/// What a file of `hbbp merge` has, or exact counts of `hbbp truth`.
+/// What a file of `hbbp merge` has, exact counts of `hbbp truth`, or a list of `hbbp blocks --format json`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Counted {
     /// What ran.
@@ -30,7 +30,7 @@ pub enum CountedError {
     /// It says that it is a merged file, and is none.
     #[error(transparent)]
     Flow(#[from] FlowDocumentError),
-    /// It is no document of exact counts.
+    /// It is no list of blocks.
     #[error(transparent)]
     Exact(#[from] DocumentError),
 }
@@ -39,7 +39,7 @@ impl Counted {
     /// Reads a document. Memory grows with the size of the file.
     ///
     /// # Errors
-    /// It cannot be read, is neither of the two, or says what cannot be.
+    /// It cannot be read, is none of these, or says what cannot be.
     pub fn read(file: &Path, search: &BinarySearch) -> Result<Self, CountedError> {
         let open = || File::open(file).map(BufReader::new);
         let merged = || {
@@ -51,16 +51,17 @@ impl Counted {
         if String::from_utf8_lossy(&begin).contains(FLOWS) {
             return merged();
         }
-        match Truth::read_json(open()?) {
+        match BlockList::read_json(open()?) {
             // Its members were put in another order.
             Err(DocumentError::Schema(schema)) if schema == SCHEMA => merged(),
-            Err(DocumentError::Source(_)) => {
-                let (flow, notes) = Flow::of_estimates(&EstimatedBlocks::read_json(open()?)?, search);
-                Ok(Counted { flow, origin: Origin::Flow, notes })
-            }
-            truth => {
-                let (flow, notes) = Flow::of_truth(&truth?, search);
-                Ok(Counted { flow, origin: Origin::Exact, notes })
+            list => {
+                let (list, exact) = (list?, Origin::Exact);
+                let ((flow, notes), origin) = match &list {
+                    BlockList::Counted(truth) => (Flow::of_truth(truth, search), exact),
+                    BlockList::Listed(blocks) if blocks.is_exact => (Flow::of_list(blocks, search), exact),
+                    BlockList::Listed(blocks) => (Flow::of_list(blocks, search), Origin::Flow),
+                };
+                Ok(Counted { flow, origin, notes })
             }
         }
     }

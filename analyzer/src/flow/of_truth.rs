@@ -13,35 +13,43 @@ use crate::code::{FunctionId, FunctionTable};
 use crate::flow::conservation::{Exit, KnownBlock, Outflow, outflows};
 use crate::flow::{BranchCount, Flow, FlowBuilder, ModuleAddress, RangeCount};
 use crate::recording::Module;
-use crate::truth::{EstimatedBlocks, Truth, TruthBlock, TruthModule, instructions_of};
+use crate::truth::{ListedBlocks, Truth, TruthBlock, TruthModule, instructions_of};
 
 impl Flow {
     /// Of exact counts, whose binaries are looked for. Returns as well what could not be read or had to be guessed, in sentences.
     pub fn of_truth(truth: &Truth, search: &BinarySearch) -> (Flow, Vec<String>) {
-        Self::of_counts(truth, "exact counts", search)
+        Self::of_counts(truth, ("exact counts", true), search)
     }
 
-    /// Of counts that are estimates: those of blocks whose code was read. What they lack is said, too.
-    pub fn of_estimates(blocks: &EstimatedBlocks, search: &BinarySearch) -> (Flow, Vec<String>) {
-        let (flow, mut notes) = Self::of_counts(&blocks.counts, "counts of blocks", search);
-        notes.insert(0, "the counts are those that `hbbp blocks` printed: nothing is known of their ±".to_owned());
-        let part = |instructions: f64| 100.0 * instructions / blocks.instructions.max(f64::MIN_POSITIVE);
-        if blocks.unread > 0.0 {
+    /// Of a list of blocks: of those whose code was read. What is not in it is said first.
+    pub fn of_list(list: &ListedBlocks, search: &BinarySearch) -> (Flow, Vec<String>) {
+        let (flow, of_counts) = Self::of_counts(&list.counts, ("counts of blocks", list.executions), search);
+        let part = |instructions: f64| 100.0 * instructions / list.instructions.max(f64::MIN_POSITIVE);
+        let missing = part(list.instructions - list.unread - list.counts.instructions() as f64);
+        let mut notes = Vec::new();
+        // Each count is rounded.
+        if missing > 0.1 {
+            notes.push(format!("blocks with {missing:.2} % of the instructions are not in the list"));
+        }
+        if missing < -0.1 {
             notes.push(format!(
-                "{:.2} % of the instructions are in code that was not read: left out",
-                part(blocks.unread)
+                "counts were rounded, and are {:.2} % of the instructions more than in the list",
+                -missing
             ));
         }
-        let missing = blocks.instructions - blocks.unread - blocks.counts.instructions() as f64;
-        // Each count is rounded.
-        if part(missing) > 0.1 {
-            notes.push(format!("blocks with {:.2} % of the instructions are not in the list", part(missing)));
+        if list.unread > 0.0 {
+            let unread = part(list.unread);
+            notes.push(format!("{unread:.2} % of the instructions are in code that was not read: left out"));
         }
+        if !list.is_exact {
+            notes.push("the counts are those that `hbbp blocks` printed: nothing is known of their ±".to_owned());
+        }
+        notes.extend(of_counts.into_iter().chain(list.weaker.iter().cloned()));
         (flow, notes)
     }
 
-    /// `what`: the counts, in words.
-    fn of_counts(truth: &Truth, what: &str, search: &BinarySearch) -> (Flow, Vec<String>) {
+    /// What the counts are, in words, and whether they are executions.
+    fn of_counts(truth: &Truth, (what, executions): (&str, bool), search: &BinarySearch) -> (Flow, Vec<String>) {
         let mut builder = FlowBuilder::default();
         let mut notes = Vec::new();
         let (mut conditional, mut guessed) = (0.0, 0.0);
@@ -79,7 +87,7 @@ impl Flow {
                 100.0 * (conditional - guessed) / conditional
             ));
         }
-        (builder.finish(true), notes)
+        (builder.finish(executions), notes)
     }
 }
 

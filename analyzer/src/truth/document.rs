@@ -12,11 +12,14 @@ use crate::truth::{LeftOut, Truth, TruthBlock, TruthModule};
 /// The document's shape and its version.
 pub const SCHEMA: &str = "hbbp-blocks/1";
 
+/// The source of exact counts, as `hbbp truth` names it.
+const TRUTH: &str = "truth";
+
 /// Why a document cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum DocumentError {
     /// It is no JSON, or JSON of another shape.
-    #[error("it is no list of blocks as `hbbp truth` writes it: {0}")]
+    #[error("it is no list of blocks as `hbbp truth` and `hbbp blocks` write them: {0}")]
     Json(#[from] serde_json::Error),
     /// It says that it is something else.
     #[error("its schema is `{0}`, expected `{SCHEMA}`: make it with `hbbp truth -o FILE -- COMMAND`")]
@@ -24,7 +27,10 @@ pub enum DocumentError {
     /// It is a list of estimates.
     #[error("its counts come from `{0}`, not from instrumentation: make it with `hbbp truth -o FILE -- COMMAND`")]
     Source(String),
-    /// A count that cannot be.
+    /// A number of instructions that cannot be.
+    #[error("it says that {0} instructions were executed")]
+    Instructions(f64),
+    /// A count that cannot be: above 2^53, for one.
     #[error("block {block} says it ran {count} times")]
     Count {
         /// Place of the block in the list, counted from 0.
@@ -48,7 +54,7 @@ pub enum DocumentError {
         /// Place of the block in the list, counted from 0.
         block: usize,
         /// The number of instructions that it states.
-        instructions: u32,
+        instructions: u64,
         /// The first address that it states.
         start: u64,
         /// The address after its last instruction, as it states it.
@@ -130,9 +136,17 @@ struct Block {
 /// What `hbbp blocks --format json` prints, as far as it is of use.
 #[derive(Deserialize)]
 struct EstimatedDocument {
+    source: String,
     instructions: f64,
+    head: EstimatedHead,
     modules: Vec<Module>,
     blocks: Vec<EstimatedBlock>,
+}
+
+#[derive(Deserialize)]
+struct EstimatedHead {
+    unit: String,
+    degraded: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -146,42 +160,86 @@ struct EstimatedBlock {
     count: f64,
 }
 
-/// Counts of blocks that are estimates: those that `hbbp blocks --format json` printed.
+/// Counts of blocks that `hbbp blocks --format json` printed.
 #[derive(Clone, Debug)]
-pub struct EstimatedBlocks {
+pub struct ListedBlocks {
     /// The blocks whose code was read; their executions are rounded, and are one at least.
     pub counts: Truth,
+    /// Whether it was printed of exact counts.
+    pub is_exact: bool,
+    /// Whether counts are executions; else they are relative.
+    pub executions: bool,
     /// Executed instructions of all blocks, those that are not in the list, too.
     pub instructions: f64,
     /// Executed instructions of blocks whose code was not read: they cannot be placed.
     pub unread: f64,
+    /// What was weaker in what it was printed of, in sentences.
+    pub weaker: Vec<String>,
 }
 
-impl EstimatedBlocks {
-    /// Reads such a document. Exact counts are none: [`Truth::read_json`] reads these.
+/// A list of blocks, whoever wrote it.
+#[derive(Clone, Debug)]
+pub enum BlockList {
+    /// `hbbp truth`.
+    Counted(Truth),
+    /// `hbbp blocks`.
+    Listed(ListedBlocks),
+}
+
+impl BlockList {
+    /// Reads either.
     ///
     /// # Errors
     /// It is something else, or contradicts itself.
     pub fn read_json(file: impl Read) -> Result<Self, DocumentError> {
-        let mut document: EstimatedDocument = serde_json::from_slice(&kind_and_text(file)?.1)?;
+        let (kind, text) = kind_and_text(file)?;
+        Ok(match kind.source.as_str() {
+            TRUTH => Self::Counted(Truth::of_document(serde_json::from_slice(&text)?)?),
+            _ => Self::Listed(ListedBlocks::of_document(serde_json::from_slice(&text)?)?),
+        })
+    }
+}
+
+impl ListedBlocks {
+    fn of_document(document: EstimatedDocument) -> Result<Self, DocumentError> {
+        /// Up to here, floating-point numbers are exact.
+        const MOST: f64 = (1_u64 << 53) as f64;
+        let EstimatedDocument { source, instructions, head, modules, blocks: listed } = document;
+        if !(0.0..f64::INFINITY).contains(&instructions) {
+            return Err(DocumentError::Instructions(instructions));
+        }
         let (mut blocks, mut unread) = (Vec::new(), 0.0);
-        for (index, block) in std::mem::take(&mut document.blocks).into_iter().enumerate() {
+        for (index, block) in listed.into_iter().enumerate() {
             let EstimatedBlock { module, start, end, instructions, decoded, function, count } = block;
-            if !count.is_finite() || count < 0.0 {
+            if !(0.0..=MOST).contains(&count) {
                 return Err(DocumentError::Count { block: index, count });
             }
-            if !decoded {
-                unread += count * instructions as f64;
-                continue;
+            let Ok(of_block) = u32::try_from(instructions) else {
+                return Err(DocumentError::Block { block: index, instructions, start, end });
+            };
+            if decoded {
+                let count = if count > 0.0 { (count.round() as u64).max(1) } else { 0 };
+                blocks.push(Block::new((module, start, end), of_block, count, function));
+            } else {
+                unread += count * f64::from(of_block);
             }
-            let count = if count > 0.0 { (count.round() as u64).max(1) } else { 0 };
-            let instructions = u32::try_from(instructions).unwrap_or(u32::MAX);
-            blocks.push(Block::new((module, start, end), instructions, count, function));
         }
-        let EstimatedDocument { instructions, modules, .. } = document;
-        let head = Head::default();
-        let read = Document { schema: SCHEMA.into(), source: String::new(), instructions: 0, head, modules, blocks };
-        Ok(Self { counts: Truth::of_document(read)?, instructions, unread })
+        let read = Document {
+            schema: SCHEMA.into(),
+            source: source.clone(),
+            instructions: 0,
+            head: Head::default(),
+            modules,
+            blocks,
+        };
+        Ok(Self {
+            counts: Truth::of_document(read)?,
+            is_exact: source == "exact",
+            executions: head.unit == "executions",
+            instructions,
+            unread,
+            weaker: head.degraded,
+        })
     }
 }
 
@@ -199,7 +257,7 @@ fn kind_and_text(mut file: impl Read) -> Result<(Kind, Vec<u8>), DocumentError> 
 impl Block {
     /// One that ran so often.
     fn new((module, start, end): (usize, u64, u64), instructions: u32, count: u64, function: Option<String>) -> Self {
-        let (chosen, bias, decoded) = ("truth".into(), false, true);
+        let (chosen, bias, decoded) = (TRUTH.into(), false, true);
         let [ebs, lbr, ebs_samples, lbr_streams] = [0; 4];
         Block {
             module,
@@ -235,7 +293,7 @@ impl Truth {
     /// It is something else, or contradicts itself.
     pub fn read_json(file: impl Read) -> Result<Self, DocumentError> {
         let (kind, text) = kind_and_text(file)?;
-        if kind.source != "truth" {
+        if kind.source != TRUTH {
             return Err(DocumentError::Source(kind.source));
         }
         Self::of_document(serde_json::from_slice(&text)?)
@@ -256,10 +314,10 @@ impl Truth {
         };
         Document {
             schema: SCHEMA.into(),
-            source: "truth".into(),
+            source: TRUTH.into(),
             instructions: self.instructions(),
             head: Head {
-                source: "truth".into(),
+                source: TRUTH.into(),
                 unit: "executions".into(),
                 engine: self.engine.clone(),
                 command: self.command.clone(),
@@ -294,7 +352,8 @@ impl Truth {
                 || block.start >= block.end
                 || u64::from(block.instructions) > block.end - block.start
             {
-                let Block { instructions, start, end, .. } = block;
+                let Block { start, end, .. } = block;
+                let instructions = block.instructions.into();
                 return Err(DocumentError::Block { block: index, instructions, start, end });
             }
             module.blocks.push(TruthBlock {

@@ -22,7 +22,7 @@ mod reference;
 mod stubs;
 
 pub use callgrind::{Callgrind, CallgrindError, CallgrindLineError, Object, UNKNOWN};
-pub use document::{DocumentError, EstimatedBlocks, SCHEMA};
+pub use document::{BlockList, DocumentError, ListedBlocks, SCHEMA};
 pub use exact::{ExactCounter, ExactError, LeftOut, Truth, TruthBlock, TruthModule};
 pub use executions::{ExactCounts, executions};
 pub use mix_file::{MixFile, MixFileError, MixLineError};

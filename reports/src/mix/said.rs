@@ -34,7 +34,7 @@ pub fn said(
         } else {
             "no code of it ran, or none is known"
         };
-        let weaker = &analysis.summary.degradations[..];
+        let weaker = &analysis.summary.shortcomings[..];
         let more = if analysis.origin == Origin::Recording { &[] } else { weaker };
         let why = [&[why.to_owned()], more, &unmatched].concat().join("; ");
         bail!("there is nothing to show: {why}");

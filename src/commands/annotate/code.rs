@@ -83,14 +83,13 @@ pub fn instructions(
     before: &mut Option<Svma>,
     (digits, texts): (usize, &mut SourceTexts),
 ) -> Vec<Line> {
-    let branches = title_of_source(of.analysis, Source::Lbr);
     let mut lines = Vec::new();
     for (at, instruction) in block.instructions.iter().enumerate() {
         if of.has_source {
             lines.extend(source_lines(of, function, *before, instruction.address, texts));
             *before = Some(instruction.address);
         }
-        let other = notes::by_other_source(block, branches).filter(|_| at == 0);
+        let other = notes::by_other_source(block).filter(|_| at == 0);
         let branch = notes::of_branch(function, block).filter(|_| at + 1 == block.instructions.len());
         let said: Vec<String> = [other, branch].into_iter().flatten().collect();
         lines.push(Line {

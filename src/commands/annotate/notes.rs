@@ -4,7 +4,6 @@ use analyzer::annotate::{AnnotatedBlock, AnnotatedFunction, Branch, CountedLoop,
 use analyzer::paths::{LoopTrips, TripBucket};
 use analyzer::uncertainty::Interval;
 use instructions::BranchKind;
-use model::Source;
 
 use crate::output::{count, share_cells, with_digits};
 
@@ -32,14 +31,13 @@ pub fn of_branch(function: &AnnotatedFunction, block: &AnnotatedBlock) -> Option
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-/// What the source saw that was not chosen, where the chosen one saw nothing. `branches` is what the source of branches is called.
-pub fn by_other_source(block: &AnnotatedBlock, branches: &str) -> Option<String> {
+/// What the source saw that was not chosen, where the chosen one saw nothing.
+pub fn by_other_source(block: &AnnotatedBlock) -> Option<String> {
     let counted = block.count.filter(|_| block.seen == Seen::ByOtherSource)?;
     let some = |number: u64, what: &str| format!("{number} {what}{}", if number == 1 { "" } else { "s" });
-    let chosen = if counted.chosen == Source::Lbr { branches } else { counted.chosen.as_str() };
     Some(match counted.ebs_samples {
-        0 => format!("not seen by {chosen}, in {} of {branches}", some(counted.lbr_streams, "stream")),
-        samples => format!("not seen by {chosen}, in {} of ebs", some(samples, "sample")),
+        0 => format!("not seen in samples, in {}", some(counted.lbr_streams, "stream")),
+        samples => format!("not seen in branches, in {}", some(samples, "sample")),
     })
 }
 

@@ -41,6 +41,11 @@ impl<'a> BlockCode<'a> {
         Self { analysis, annotation, places, has_source }
     }
 
+    /// Whether the code of any block was read.
+    pub fn is_any(&self) -> bool {
+        !self.places.is_empty()
+    }
+
     /// Whether any line of the source is known.
     pub fn has_lines(&self) -> bool {
         self.annotation.has_lines()

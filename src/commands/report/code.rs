@@ -148,8 +148,6 @@ pub struct Known<'a> {
     pub composed: &'a Composed,
     /// Whether counts of both sources are worth showing.
     pub has_both: bool,
-    /// What the source of branches is called.
-    pub branches: &'static str,
 }
 
 fn is_false(value: &bool) -> bool {
@@ -214,7 +212,7 @@ fn of_block(
         lbr: both.filter(|count| count.lbr_streams > 0).map(|count| Short(count.lbr)),
         bias: block.count.is_some_and(|count| count.bias),
         innermost: block.innermost,
-        by_other_source: notes::by_other_source(block, known.branches),
+        by_other_source: notes::by_other_source(block),
         branch: block.branch.as_ref().map(|branch| of_branch(known, (function, block), branch, texts)),
         instructions,
         lines,

@@ -17,7 +17,7 @@ use super::short::Short;
 use super::side::FoundContexts;
 use super::source::{Source, SourceLines};
 use crate::commands::diff::Report;
-use crate::output::{Head, count, head_lines, title_of_source};
+use crate::output::{Head, count, head_lines};
 
 /// All of it. Tables are objects of columns.
 #[derive(Serialize)]
@@ -66,11 +66,8 @@ impl<'a> Data<'a> {
         texts: SourceTexts,
     ) -> Self {
         let modules = paths_of_modules(analysis);
-        let known = Known {
-            composed: &composed,
-            has_both: analysis.sources.ebs.is_some() && analysis.sources.lbr.is_some(),
-            branches: title_of_source(analysis, model::Source::Lbr),
-        };
+        let known =
+            Known { composed: &composed, has_both: analysis.sources.ebs.is_some() && analysis.sources.lbr.is_some() };
         let mut source = Source::of(annotation, texts);
         let mut texts = Texts::default();
         let code =

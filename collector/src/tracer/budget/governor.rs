@@ -25,6 +25,33 @@ const LEAST_USER_SHARE: f64 = 0.05;
 /// Over so much CPU time, ns, the start credit is spent.
 const CREDIT_SPREAD: f64 = 1e9;
 
+/// What came in lumps and is taken off in parts, ns.
+#[derive(Clone, Debug, Default)]
+struct Lumps {
+    left: f64,
+    /// The part that each ns of CPU time takes.
+    per_ns: f64,
+}
+
+impl Lumps {
+    fn add(&mut self, lump: f64) {
+        self.left += lump;
+        self.per_ns = self.left / SPREAD;
+    }
+
+    /// Takes off so much, or what is left; returns how much it was.
+    fn take(&mut self, most: f64) -> f64 {
+        let part = most.min(self.left);
+        self.left -= part;
+        part
+    }
+
+    /// Takes off what so much CPU time does.
+    fn passed(&mut self, time: f64) -> f64 {
+        self.take(self.per_ns * time)
+    }
+}
+
 /// Decides how much CPU time is to pass between two bursts of a thread.
 ///
 /// Let o be the share of CPU time that may be spent, e the share that stops take which are not for bursts (threads that begin and are
@@ -44,9 +71,10 @@ pub(crate) struct Governor {
     last_stood_for: f64,
     /// Threads that have clocks and may compute.
     pub(crate) threads: usize,
-    /// What was spent and is still to be taken off, ns, and the part of it that each ns of CPU time takes.
-    to_take_off: f64,
-    taken_off_per_ns: f64,
+    /// What was spent at once, and is still to be taken off.
+    at_once: Lumps,
+    /// What writing bursts took, and is still to be taken off: by the bursts, too.
+    written: Lumps,
     /// What may be spent on top, ns, how much of it each ns of CPU time gives, and how much that was, which fades as the sums do.
     credit: f64,
     credit_per_ns: f64,
@@ -71,8 +99,8 @@ impl Governor {
             stood_for: 0.0,
             last_stood_for: 0.0,
             threads: 1,
-            to_take_off: 0.0,
-            taken_off_per_ns: 0.0,
+            at_once: Lumps::default(),
+            written: Lumps::default(),
             credit,
             credit_per_ns: credit / CREDIT_SPREAD,
             credited: 0.0,
@@ -93,24 +121,23 @@ impl Governor {
     }
 
     /// So much was spent at once. It is taken off what may be spent over the next seconds of CPU time: all at once, there would be no
-    /// bursts for as long. Bursts take off as much as they cost, too: what comes again and again with them does not pile up.
+    /// bursts for as long.
     pub(crate) fn spread(&mut self, time: Duration) {
-        self.to_take_off += time.as_nanos() as f64;
-        self.taken_off_per_ns = self.to_take_off / SPREAD;
+        self.at_once.add(time.as_nanos() as f64);
     }
 
-    /// Takes off so much, ns, or what is left.
-    fn take_off(&mut self, most: f64) {
-        let part = most.min(self.to_take_off);
-        self.to_take_off -= part;
-        self.spent += part;
+    /// Writing what bursts left took this much, of many bursts at once. Each burst takes off as much as it costs, beside what time does: what
+    /// comes again and again does not pile up.
+    pub(crate) fn written(&mut self, time: Duration) {
+        self.written.add(time.as_nanos() as f64);
     }
 
     /// Threads ran for this long.
     pub(crate) fn passed(&mut self, time: Duration) {
-        self.passed += time.as_nanos() as f64;
-        self.take_off(self.taken_off_per_ns * time.as_nanos() as f64);
-        let credited = (self.credit_per_ns * time.as_nanos() as f64).min(self.credit);
+        let time = time.as_nanos() as f64;
+        self.passed += time;
+        self.spent += self.at_once.passed(time) + self.written.passed(time);
+        let credited = (self.credit_per_ns * time).min(self.credit);
         self.credit -= credited;
         self.credited += credited;
         let memory = MEMORY.max(10.0 * self.burst_cost / self.budget);
@@ -131,7 +158,7 @@ impl Governor {
         self.last_stood_for = stood_for;
         let cost = cost.as_nanos() as f64;
         self.spent_on_bursts += cost;
-        self.take_off(cost);
+        self.spent += self.written.take(cost);
         // The first ones of a program find everything cold: no reason to wait long for the next.
         let cost = cost.min(3.0 * self.burst_cost);
         // The guess counts as one burst.
@@ -238,7 +265,7 @@ mod tests {
             waiting += of_recorder;
             spent += cost + of_recorder;
             if bursts % 25 == 0 {
-                governor.spread(std::mem::take(&mut waiting));
+                governor.written(std::mem::take(&mut waiting));
             }
             if now > 6e9 {
                 break;

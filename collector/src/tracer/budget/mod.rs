@@ -126,7 +126,7 @@ impl<E: ThreadEvent> Budget<E> {
         self.charged_to_recorder += of_recorder;
         *other += rest + of_recorder;
         self.governor.spent(rest);
-        self.governor.spread(of_recorder);
+        self.governor.written(of_recorder);
         rest + of_recorder
     }
 
