@@ -142,7 +142,9 @@ test('all of it can be used by keys', () => on(PAGE, { width: 1280 }, async (pag
   await page.key('/');
   await page.until("document.activeElement.id === 'search'");
   await page.type('area');
-  for (const key of ['Tab', 'Tab', 'Tab', 'Tab', 'Tab', 'Tab']) await page.key(key);
+  // Past the titles of the columns.
+  const titles = (await page.texts('.functions .sort')).length;
+  for (let at = 0; at <= titles; at += 1) await page.key('Tab');
   await page.until("document.activeElement.closest('.functions tbody') !== null");
   const first = await page.evaluate('document.activeElement.textContent');
   await page.key('ArrowDown');

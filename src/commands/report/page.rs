@@ -15,7 +15,7 @@ const STYLE: &str = include_str!("../../../page/page.css");
 const BODY: &str = include_str!("../../../page/body.html");
 
 /// The modules of the script, each after those that it imports from.
-const MODULES: [&str; 21] = [
+const MODULES: [&str; 22] = [
     include_str!("../../../page/number.js"),
     include_str!("../../../page/text.js"),
     include_str!("../../../page/grouped.js"),
@@ -24,6 +24,7 @@ const MODULES: [&str; 21] = [
     include_str!("../../../page/focus.js"),
     include_str!("../../../page/pivot.js"),
     include_str!("../../../page/compared.js"),
+    include_str!("../../../page/looped.js"),
     include_str!("../../../page/recording.js"),
     include_str!("../../../page/unpack.js"),
     include_str!("../../../page/changes.js"),
