@@ -16,7 +16,7 @@ const COLUMNS = [
   { id: 'share', title: 'share', of: (one) => one.executed, isNumber: true },
   { id: 'error', title: '±', of: (one) => one.error ?? Infinity, isNumber: true },
   { id: 'time', title: 'time', about: 'share of the time', of: (one) => one.time, isNumber: true, isOfTime: true },
-  { id: 'long', title: 'time / instruction', about: 'how many times as long an instruction took as one of all code', of: (one) => one.long ?? -1, isNumber: true, isOfTime: true },
+  { id: 'long', title: 'time / instr.', about: 'how many times as long an instruction took as one of all code', of: (one) => one.long ?? -1, isNumber: true, isOfTime: true },
   { id: 'calls', title: 'calls', of: (one) => one.calls ?? -1, isNumber: true },
   { id: 'file', title: 'file', of: (one) => baseName(one.module) },
 ];
@@ -56,7 +56,7 @@ export function showFunctions(parent, recording) {
     status,
     element('div', { class: 'scroll list' }, element(
       'table',
-      { class: 'functions' },
+      { class: recording.tellsTime ? 'functions timed' : 'functions' },
       element('caption', { class: 'hidden', text: 'Functions, by their share of all executed instructions' }),
       element('thead', {}, head),
       body,
@@ -96,7 +96,7 @@ function title(column, state, sort) {
   const direction = state.isRising ? 'ascending' : 'descending';
   return element(
     'th',
-    { scope: 'col', class: column.isNumber ? 'number' : column.id, title: column.about, 'aria-sort': isSorted ? direction : null },
+    { scope: 'col', class: column.isNumber ? `number ${column.id}` : column.id, title: column.about, 'aria-sort': isSorted ? direction : null },
     element('button', { class: 'sort', 'data-focus': column.id, text: column.title, onclick: () => sort(column.id, isRising) }),
   );
 }
@@ -110,9 +110,9 @@ function row(one, { tellsTime }, largest, chosen) {
       ? element('span', { class: 'clamp dim', text: one.name })
       : element('a', { href: `#functions/${one.index}`, title: one.name, text: one.name, class: one.code ? 'clamp' : 'clamp dim' })),
     element('td', { class: 'number heat', text: share }),
-    element('td', { class: 'number', text: error }),
+    element('td', { class: 'number error', text: error }),
     tellsTime && timeCells(one),
-    element('td', { class: 'number', text: one.calls === null ? '' : brief(one.calls) }),
+    element('td', { class: 'number calls', text: one.calls === null ? '' : brief(one.calls) }),
     element('td', { class: 'file', title: one.module, text: baseName(one.module) }),
   );
   withNumber(made, '--heat', Math.sqrt(one.executed / (largest || 1)));

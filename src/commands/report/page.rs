@@ -57,8 +57,8 @@ pub fn write(title: &str, data: &Data<'_>, out: &mut dyn Write) -> anyhow::Resul
          <script type=\"application/zlib;base64\" id=\"data\">",
         escaped(title)
     )?;
-    // A fifth of the size. Higher levels take much longer than what they save takes to load.
-    let packed = ZlibEncoder::new(EncoderWriter::new(&mut *out, &STANDARD), Compression::new(3));
+    // A sixth of the size. Higher levels take much longer than what they save takes to load.
+    let packed = ZlibEncoder::new(EncoderWriter::new(&mut *out, &STANDARD), Compression::new(5));
     let mut packed = BufWriter::with_capacity(1 << 16, packed);
     serde_json::to_writer(&mut packed, data)?;
     packed.into_inner().map_err(std::io::IntoInnerError::into_error)?.finish()?.finish()?;
