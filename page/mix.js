@@ -82,6 +82,7 @@ export function showMix(section, recording, showCode) {
       rows: state.rows.map((name) => facts.keys.get(name)),
       columns: state.columns.map((name) => facts.keys.get(name)),
       filters: state.filters,
+      isTimed: SHOWN_OF_TIME.some(([id]) => id === state.shown),
     };
     const result = recording.before ? pivotOfBoth(recording, query) : pivot(facts, query);
     showPresets(parts.presets, state, preset);

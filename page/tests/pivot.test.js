@@ -50,7 +50,7 @@ test('the time of a block is shared out among its instructions', () => {
   const times = (data, query) => {
     const made = makeFacts(data);
     const keys = query.map((name) => made.keys.get(name));
-    const result = pivot(made, { rows: keys, columns: [], filters: [] });
+    const result = pivot(made, { rows: keys, columns: [], filters: [], isTimed: true });
     return result.time && result.rows.map((row) => `${row.values.map((value, at) => keys[at].values[value])} ${result.time.row(row).toFixed(2)}`);
   };
   assert.deepEqual(times(DATA, ['mnemonic']), ['add 0.45', 'jne 0.20', '[unreadable] 0.05', 'mulps 0.30']);
@@ -63,7 +63,7 @@ test('the time of a block is shared out among its instructions', () => {
     keys: [{ name: 'thread', about: '', values: ['1:main', '2:work'], of_tasks: [0, 1], counts: [], share_errors: [] }],
   };
   assert.deepEqual(times(tasks, ['thread']), ['2:work 0.25', '1:main 0.70']);
-  const result = pivot(facts, { rows: [key('function')], columns: [key('mnemonic')], filters: [] });
+  const result = pivot(facts, { rows: [key('function')], columns: [key('mnemonic')], filters: [], isTimed: true });
   const [add] = result.columns.filter(({ values }) => key('mnemonic').values[values[0]] === 'add');
   assert.deepEqual([result.time.cell(result.rows[0], add).toFixed(2), result.time.total.toFixed(2)], ['0.45', '1.00']);
 });
