@@ -2,7 +2,7 @@
 
 import { percent } from './number.js';
 import { plural } from './text.js';
-import { element, fill } from './element.js';
+import { element, fill, sentence } from './element.js';
 import { keepingFocus, showsMore } from './focus.js';
 import { changeCells, changeTitles, classOf, signed } from './compared.js';
 
@@ -67,7 +67,7 @@ export function changesInWords(changes) {
     { class: 'lead changes-lead' },
     element('p', {}, element('strong', { text: 'What changed: ' }), lead),
     named.length > 0 && element('ul', {}, named.map((text) => element('li', { text })), more > 0 && element('li', { text: `${more} more` })),
-    element('p', {}, element('strong', { text: 'The same work: ' }), `${work}.`),
+    element('p', {}, element('strong', { text: 'The same work: ' }), sentence(`${work}.`)),
   );
 }
 
@@ -103,14 +103,11 @@ export function showChanges(section, recording) {
     changesInWords(changes),
     element('dl', {}, changes.lines.filter(([name]) => name !== 'work' && name !== 'changes').map(([name, text]) => [
       element('dt', { text: TITLES[name] ?? name }),
-      element('dd', { text }),
+      element('dd', {}, sentence(text)),
     ])),
     element('h3', { text: 'Functions' }),
-    element('p', {
-      class: 'dim',
-      text: `Shares of all instructions that are compared, as \`hbbp diff\` has them.${changes.is_exact ? '' : ' Dim: the change is within its own ±, and may be none. “changed”: it is '
-        + 'more than chance does in any of all the functions.'}`,
-    }),
+    element('p', { class: 'dim' }, sentence(`Shares of all instructions that are compared, as \`hbbp diff\` has them.${changes.is_exact ? '' : ' Dim: the change is within its own ±, and may be none. '
+      + '“changed”: it is more than chance does in any of all the functions.'}`)),
     element('div', { class: 'controls' }, search),
     status,
     element('div', { class: 'scroll' }, element(

@@ -1,6 +1,6 @@
 // The code of a function: instructions with what is known of their blocks, branches and loops.
 
-import { brief, count, hexadecimal, rounded, shareAndError } from './number.js';
+import { brief, count, hexadecimal, rounded, shareAndError, times } from './number.js';
 import { commandOf, plural } from './text.js';
 import { element, fill, select, withNumber } from './element.js';
 import { grouped } from './grouped.js';
@@ -99,6 +99,14 @@ export function nextHottest(of, address) {
   return hot.length === 0 ? null : hexadecimal(hot[(at + 1) % hot.length].start);
 }
 
+/** What is known of the time of a function. */
+function timeOf(of) {
+  if (of.time === null) return '';
+  const [share, error] = shareAndError(of.time, of.timeError);
+  const long = of.long === null ? '' : `, an instruction takes ${times(of.long)} as long as the mean`;
+  return ` ${share}${error ? ` ± ${error}` : ''} of the time${long};`;
+}
+
 function about(of) {
   const { blocks, loops } = of.code;
   const [share, error] = shareAndError(of.share, of.error, of.restsOnLittle);
@@ -106,7 +114,7 @@ function about(of) {
   const calls = of.calls === null ? '' : ` ${plural(Math.round(of.calls), 'call')};`;
   const all = blocks.filter((block) => block.seen !== 'padding').length;
   const found = of.code.hasLoops ? plural(loops.length, 'loop') : 'its code is too entangled to look for loops';
-  return `${share}${error ? ` ± ${error}` : ''} of all instructions: ${brief(of.executed)};${calls} ${seen} of ${plural(all, 'block')} seen; ${found}`;
+  return `${share}${error ? ` ± ${error}` : ''} of all instructions: ${brief(of.executed)};${timeOf(of)}${calls} ${seen} of ${plural(all, 'block')} seen; ${found}`;
 }
 
 /** What prints a function, and what puts the code of all into a page: an element each, so that each is a line. */
@@ -146,7 +154,7 @@ function titles(of, hasBoth) {
     number('share'),
     number('±', 'wide'),
     number('count'),
-    hasBoth && [number('ebs', 'both'), number('lbr', 'both'), element('th', { scope: 'col', class: 'both', text: 'chosen' })],
+    hasBoth && [number('ebs', 'both'), number(of.code.branches, 'both'), element('th', { scope: 'col', class: 'both', text: 'chosen' })],
     element('th', { scope: 'col', class: 'bars-title', text: of.code.loops.length > 0 ? 'loops' : '' }),
     element('th', { scope: 'col', text: 'address' }),
     element('th', { scope: 'col', text: 'instruction' }),

@@ -1,6 +1,6 @@
 // Elements of the page. Text gets into it as text only, never as markup.
 
-import { shown } from './text.js';
+import { codeOf, shown } from './text.js';
 
 /**
  * An element. Properties that are functions are listeners (`onclick`), `text` is its text, all others are attributes. Children are elements,
@@ -16,6 +16,12 @@ export function element(tag, properties = {}, ...children) {
   }
   append(made, children);
   return made;
+}
+
+/** What is between backticks in a sentence is code: texts and elements. */
+export function sentence(text) {
+  const parts = codeOf(text);
+  return parts.map((part, at) => (at % 2 === 1 ? element('code', { text: part }) : part));
 }
 
 /** The same of a drawing. */

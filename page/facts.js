@@ -10,32 +10,37 @@ const PLACES = 1 << 20;
  *                                                     block 7, kind jne, amount 100
  *
  * Where lines of the source are keys, instructions of one kind in two places are two facts; where tasks are, each has its part.
- * A key has `values` (texts), and of each kind (`ofKind`), block (`ofBlock`), place (`ofPlace`) or task (`ofTask`) the index of its value.
+ * `time` has the share of the time of each, where the recording tells it. A key has `values` (texts), and of each kind (`ofKind`), block (`ofBlock`), place (`ofPlace`) or task (`ofTask`) the index of its value.
  */
 export function makeFacts(data) {
-  const [blocks, kinds, places, tasks, amounts] = [[], [], [], [], []];
-  const times = new Map();
+  const [blocks, kinds, places, tasks, amounts, times] = [[], [], [], [], [], []];
+  const { time, task_times: taskTimes } = data.blocks;
+  const numbers = new Map();
   const all = [[0, 1]];
   data.blocks.kinds.forEach((ofBlock, block) => {
     const placeAt = placesOf(data, block);
-    times.clear();
+    numbers.clear();
     ofBlock.forEach((kind, at) => {
       const id = kind * PLACES + placeAt(at);
-      times.set(id, (times.get(id) ?? 0) + 1);
+      numbers.set(id, (numbers.get(id) ?? 0) + 1);
     });
-    for (const [id, number] of times) {
-      for (const [task, part] of data.blocks.tasks?.[block] ?? all) {
+    for (const [id, number] of numbers) {
+      const ofTasks = data.blocks.tasks?.[block] ?? all;
+      for (let at = 0; at < ofTasks.length; at += 1) {
+        const [task, part] = ofTasks[at];
         blocks.push(block);
         kinds.push(Math.floor(id / PLACES));
         places.push(id % PLACES);
         tasks.push(task);
         amounts.push(number * data.blocks.count[block] * part);
+        // Samples of a block are shared out evenly among its instructions.
+        if (time) times.push((number / ofBlock.length) * time[block] * (taskTimes ? taskTimes[block][at] ?? 0 : part));
       }
     }
   });
   const keys = new Map(data.keys.map((key) => [key.name, makeKey(key, data)]));
-  const column = (numbers) => Uint32Array.from(numbers);
-  return { block: column(blocks), kind: column(kinds), place: column(places), task: column(tasks), amount: Float64Array.from(amounts), keys };
+  const column = (list) => Uint32Array.from(list);
+  return { block: column(blocks), kind: column(kinds), place: column(places), task: column(tasks), amount: Float64Array.from(amounts), time: time ? Float64Array.from(times) : null, keys };
 }
 
 /** A function from the index of an instruction in a block to its place; instructions must come in order. */
@@ -64,7 +69,7 @@ export function functionsKey(data) {
 
 function makeKey(key, data) {
   const made = { name: key.name, about: key.about, isTaxonomy: key.is_taxonomy, isNumeric: key.is_numeric };
-  const listed = [['ofKind', key.of_kinds], ['ofPlace', key.of_places], ['ofTask', key.of_tasks]].find(([, list]) => list);
+  const listed = [['ofKind', key.of_kinds], ['ofBlock', key.of_blocks], ['ofPlace', key.of_places], ['ofTask', key.of_tasks]].find(([, list]) => list);
   if (listed) {
     return {
       ...made,

@@ -1,6 +1,6 @@
 // The table of functions.
 
-import { brief, shareAndError } from './number.js';
+import { brief, percent, shareAndError, times } from './number.js';
 import { baseName, plural } from './text.js';
 import { element, fill, withNumber } from './element.js';
 import { keepingFocus, showsMore } from './focus.js';
@@ -8,16 +8,22 @@ import { keepingFocus, showsMore } from './focus.js';
 /** Rows that are there at first, and that a click adds. */
 const ROWS = 200;
 
+/** Functions whose instructions take so many times as long as those of all code, with so much of the time, stand out. */
+const [SLOW, WORTH_MARKING] = [2, 0.01];
+
 const COLUMNS = [
   { id: 'name', title: 'function', of: (one) => one.name },
   { id: 'share', title: 'share', of: (one) => one.executed, isNumber: true },
   { id: 'error', title: '±', of: (one) => one.error ?? Infinity, isNumber: true },
+  { id: 'time', title: 'time', about: 'share of the time', of: (one) => one.time, isNumber: true, isOfTime: true },
+  { id: 'long', title: 'time / instr.', about: 'how many times as long an instruction took as one of all code', of: (one) => one.long ?? -1, isNumber: true, isOfTime: true },
   { id: 'calls', title: 'calls', of: (one) => one.calls ?? -1, isNumber: true },
-  { id: 'module', title: 'file', of: (one) => baseName(one.module) },
+  { id: 'file', title: 'file', of: (one) => baseName(one.module) },
 ];
 
 /** Makes the table in a part of the page; returns what marks the function that is shown. */
 export function showFunctions(parent, recording) {
+  const columns = COLUMNS.filter((column) => !column.isOfTime || recording.tellsTime);
   const state = { text: '', sort: 'share', isRising: false, rows: ROWS, chosen: null };
   const largest = recording.functions.reduce((most, one) => Math.max(most, one.executed), 0);
   const search = element('input', {
@@ -36,10 +42,11 @@ export function showFunctions(parent, recording) {
   function show(change) {
     Object.assign(state, change);
     const found = sorted(matching(recording.functions, state.text), state);
-    keepingFocus(head, () => fill(head, COLUMNS.map((column) => title(column, state, (sort, isRising) => show({ sort, isRising })))));
-    fill(body, found.slice(0, state.rows).map((one) => row(one, largest, state.chosen)));
+    keepingFocus(head, () => fill(head, columns.map((column) => title(column, state, (sort, isRising) => show({ sort, isRising })))));
+    fill(body, found.slice(0, state.rows).map((one) => row(one, recording, largest, state.chosen)));
     const executed = found.reduce((sum, one) => sum + one.executed, 0);
-    status.textContent = `${plural(found.length, 'function')} with ${shareAndError(recording.share(executed), 0)[0]} of all instructions`;
+    const time = recording.tellsTime && `, ${percent(found.reduce((sum, one) => sum + one.time, 0))} of the time`;
+    status.textContent = `${plural(found.length, 'function')} with ${shareAndError(recording.share(executed), 0)[0]} of all instructions${time || ''}`;
     more.hidden = found.length <= state.rows;
   }
 
@@ -49,7 +56,7 @@ export function showFunctions(parent, recording) {
     status,
     element('div', { class: 'scroll list' }, element(
       'table',
-      { class: 'functions' },
+      { class: recording.tellsTime ? 'functions timed' : 'functions' },
       element('caption', { class: 'hidden', text: 'Functions, by their share of all executed instructions' }),
       element('thead', {}, head),
       body,
@@ -89,12 +96,12 @@ function title(column, state, sort) {
   const direction = state.isRising ? 'ascending' : 'descending';
   return element(
     'th',
-    { scope: 'col', class: column.isNumber && 'number', 'aria-sort': isSorted ? direction : null },
+    { scope: 'col', class: column.isNumber ? `number ${column.id}` : column.id, title: column.about, 'aria-sort': isSorted ? direction : null },
     element('button', { class: 'sort', 'data-focus': column.id, text: column.title, onclick: () => sort(column.id, isRising) }),
   );
 }
 
-function row(one, largest, chosen) {
+function row(one, { tellsTime }, largest, chosen) {
   const [share, error] = shareAndError(one.share, one.error, one.restsOnLittle);
   const made = element(
     'tr',
@@ -103,13 +110,24 @@ function row(one, largest, chosen) {
       ? element('span', { class: 'clamp dim', text: one.name })
       : element('a', { href: `#functions/${one.index}`, title: one.name, text: one.name, class: one.code ? 'clamp' : 'clamp dim' })),
     element('td', { class: 'number heat', text: share }),
-    element('td', { class: 'number', text: error }),
-    element('td', { class: 'number', text: one.calls === null ? '' : brief(one.calls) }),
+    element('td', { class: 'number error', text: error }),
+    tellsTime && timeCells(one),
+    element('td', { class: 'number calls', text: one.calls === null ? '' : brief(one.calls) }),
     element('td', { class: 'file', title: one.module, text: baseName(one.module) }),
   );
   withNumber(made, '--heat', Math.sqrt(one.executed / (largest || 1)));
   mark(made, one.index === chosen);
   return made;
+}
+
+/** Shares of the time that are less certain than they are large say so. */
+function timeCells(one) {
+  const isSlow = one.long >= SLOW && one.time >= WORTH_MARKING;
+  const [share, error] = shareAndError(one.time, one.timeError);
+  return [
+    element('td', { class: 'number', title: error && `± ${error}`, text: share }),
+    element('td', { class: isSlow ? 'number slow' : 'number', text: times(one.long) }),
+  ];
 }
 
 function mark(line, isChosen) {

@@ -2,12 +2,12 @@
 
 import { brief, percent } from './number.js';
 import { commandOf, plural } from './text.js';
-import { element, fill, select } from './element.js';
+import { element, fill, select, sentence } from './element.js';
 import { filtersOf, pivot } from './pivot.js';
 import { bySide } from './recording.js';
 import { keepingFocus } from './focus.js';
 import { chartOfBoth, pivotOfBoth } from './compared.js';
-import { ROWS, SHOWN, SHOWN_OF_BOTH, tableOfBoth, tableOfPivot } from './table.js';
+import { ROWS, SHOWN, SHOWN_OF_BOTH, SHOWN_OF_TIME, tableOfBoth, tableOfPivot } from './table.js';
 import { chart } from './chart.js';
 
 /** Functions of a cell that are shown. */
@@ -47,7 +47,7 @@ export function showMix(section, recording, showCode) {
     parts.status,
     parts.table,
     parts.cell,
-    bySide(recording, ({ without_keys: texts }) => texts ?? []).map((text) => element('p', { class: 'dim without-key', text: `${text}.` })),
+    bySide(recording, ({ without_keys: texts }) => texts ?? []).map((text) => element('p', { class: 'dim without-key' }, sentence(`${text}.`))),
     element('p', { class: 'dim' }, recording.data.changes?.is_exact ? 'The same: ' : 'The same, with its ±: ', command, recording.before && ' (without columns)'),
   );
 
@@ -82,6 +82,7 @@ export function showMix(section, recording, showCode) {
       rows: state.rows.map((name) => facts.keys.get(name)),
       columns: state.columns.map((name) => facts.keys.get(name)),
       filters: state.filters,
+      isTimed: SHOWN_OF_TIME.some(([id]) => id === state.shown),
     };
     const result = recording.before ? pivotOfBoth(recording, query) : pivot(facts, query);
     showPresets(parts.presets, state, preset);
@@ -115,13 +116,14 @@ export function showMix(section, recording, showCode) {
 }
 
 /** The command that prints the same pivot; of two recordings, its rows. */
-export function commandLine(recording, { rows, columns, filters }) {
+export function commandLine(recording, { rows, columns, filters, shown }) {
   const words = [];
   const { data, before } = recording;
   // A comparison has no columns.
   const keys = before && rows.length === 0 ? columns : rows;
   if (keys.length > 0) words.push('--rows', keys.join(','));
   if (columns.length > 0 && !before) words.push('--columns', columns.join(','));
+  if (!before && SHOWN_OF_TIME.some(([id]) => id === shown)) words.push('--values', shown);
   for (const { key, values, keeps } of filters.filter((one) => one.keeps || one.values.size > 0)) {
     words.push('--filter', `${key.name}${keeps ? '=' : '!='}${[...values].flatMap((value) => ownValues(recording, key.name, key.values[value])).join(',')}`);
   }
@@ -214,7 +216,7 @@ function showZones(parent, recording, state, { place, change, keys }) {
     // It leaves out nothing yet.
     onchange: () => change({ filters: [...state.filters, { key: recording.facts.keys.get(addFilter.value), values: new Set(), keeps: false, isOpen: true }] }),
   }, [['', 'add…'], ...keys.map((key) => [key.name, key.name])]);
-  const shown = select({ id: 'shown', 'data-focus': 'shown', onchange: () => change({ shown: shown.value }) }, recording.before ? SHOWN_OF_BOTH : SHOWN, state.shown);
+  const shown = select({ id: 'shown', 'data-focus': 'shown', onchange: () => change({ shown: shown.value }) }, recording.before ? SHOWN_OF_BOTH : [...SHOWN, ...(recording.facts.time ? SHOWN_OF_TIME : [])], state.shown);
   fill(
     parent,
     zone('rows', 'Rows'),

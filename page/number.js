@@ -37,6 +37,13 @@ export function shareAndError(share, error, restsOnLittle = false) {
   return [`${value.toFixed(decimals(width))} %`, width.toFixed(decimals(width)) + mark];
 }
 
+/** How many times as long something takes as something else: 0.42x, 1.3x, 12x. */
+export function times(long) {
+  if (long === null) return '';
+  if (long < 10) return `${long.toFixed(long < 1 ? 2 : 1)}x`;
+  return `${count(Number(long.toPrecision(2)))}x`;
+}
+
 /** The value, rounded to the second digit of its uncertainty. */
 export function rounded(value, error) {
   if (error === null || error === undefined || error < 100) return value;

@@ -8,9 +8,10 @@ const MOST_DENSE = 1 << 22;
 /**
  * Adds facts up. `rows` and `columns` are keys; a filter is { key, values: set of indices, keeps }: it keeps these values, or leaves them
  * out, and all filters must hold. The rows and columns of the result have `values` (an index for each key) and a `total`; rows come largest
- * first, columns too, but by number where they are numbers. A cell is `cell(row, column)`.
+ * first, columns too, but by number where they are numbers. A cell is `cell(row, column)`. With `isTimed`, `time` has the same of the time,
+ * where facts have it.
  */
-export function pivot(facts, { rows, columns, filters }) {
+export function pivot(facts, { rows, columns, filters, isTimed = false }) {
   const kept = keptFacts(facts, filters);
   const ofRows = combined(facts, kept, rows);
   const ofColumns = combined(facts, kept, columns);
@@ -18,14 +19,22 @@ export function pivot(facts, { rows, columns, filters }) {
   const cells = cellsFor(ofRows.tuples.length * width);
   const rowTotals = new Float64Array(ofRows.tuples.length);
   const columnTotals = new Float64Array(width);
-  let total = 0;
+  const timed = isTimed && facts.time ? { cells: cellsFor(ofRows.tuples.length * width), rows: new Float64Array(rowTotals.length) } : null;
+  let [total, time] = [0, 0];
   for (let at = 0; at < kept.length; at += 1) {
     const amount = facts.amount[kept[at]];
-    const [row, column] = [ofRows.ids[at], ofColumns.ids[at]];
+    const row = ofRows.ids[at];
+    const column = ofColumns.ids[at];
     cells.add(row * width + column, amount);
     rowTotals[row] += amount;
     columnTotals[column] += amount;
     total += amount;
+    if (timed) {
+      const part = facts.time[kept[at]];
+      timed.cells.add(row * width + column, part);
+      timed.rows[row] += part;
+      time += part;
+    }
   }
   const line = (totals) => (values, index) => ({ index, values, total: totals[index] });
   const cell = (row, column) => cells.get(row.index * width + column.index);
@@ -34,6 +43,7 @@ export function pivot(facts, { rows, columns, filters }) {
     columns: ofColumns.tuples.map(line(columnTotals)).sort(isByNumber(columns) ? byNumber(columns[0]) : byTotal(columns)),
     total,
     cell,
+    time: timed && { total: time, row: (row) => timed.rows[row.index], cell: (row, column) => timed.cells.get(row.index * width + column.index) },
   };
 }
 

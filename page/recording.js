@@ -3,10 +3,12 @@
 import { addressAfter, addressOf } from './number.js';
 import { functionsKey, makeFacts, placesOf } from './facts.js';
 import { alignKeys, makeNoise } from './compared.js';
+import { pairLoops } from './looped.js';
 
 /** Functions with their code, blocks and loops; the facts of the mix; and the recording before, if there is one. */
 export function makeRecording(data, part = 'functions') {
   const little = new Set(data.functions.rest_on_little);
+  const { time, time_error: timeErrors, time_per_instruction: timesAsLong } = data.functions;
   const share = (executed) => (data.instructions > 0 ? executed / data.instructions : 0);
   const functions = data.functions.name.map((name, index) => ({
     index,
@@ -21,6 +23,10 @@ export function makeRecording(data, part = 'functions') {
     // Of code that was not read, it is not computed.
     error: data.functions.start[index] === null ? undefined : data.functions.share_error[index],
     restsOnLittle: little.has(index),
+    // Its share of the time, where that is known, and how many times as long as one of all code an instruction of it took.
+    time: time?.[index] ?? null,
+    timeError: timeErrors?.[index] ?? null,
+    long: timesAsLong?.[index] ?? null,
     code: null,
     calls: null,
   }));
@@ -33,8 +39,11 @@ export function makeRecording(data, part = 'functions') {
   const before = data.before ? makeRecording(data.before, 'before') : null;
   if (before) alignKeys(facts.keys, before.facts.keys);
   const noiseOf = makeNoise(data.changes?.keys ?? []);
-  if (before) pair(functions, before.functions, data.changes.functions);
-  return { data, functions, share, facts, functionsKey: functionsKey(data), loops: allLoops(functions), before, noiseOf };
+  if (before) {
+    pair(functions, before.functions, data.changes.functions);
+    for (const of of functions) if (of.code && of.other?.code && of.other.other === of) pairLoops(of, of.other);
+  }
+  return { data, functions, share, tellsTime: time !== undefined, facts, functionsKey: functionsKey(data), loops: allLoops(functions), before, noiseOf };
 }
 
 /** Functions that are compared have each other as `other`: the first pair of each, which has the largest change. */
@@ -63,6 +72,10 @@ export function functionAt(recording, text) {
 }
 
 function makeCode(data, code, share) {
+  const line = linesOfBlocks(data);
+  // Branches that were traced in software are no LBR's.
+  const isTraced = data.head?.lbr_source?.provenance === 'software';
+  const named = (source) => (source === 'lbr' && isTraced ? 'traced' : source);
   const blocks = code.blocks.map((block, index) => {
     const count = block.block === undefined ? null : data.blocks.count[block.block];
     const start = addressOf(block.start);
@@ -77,13 +90,14 @@ function makeCode(data, code, share) {
     return {
       ...block,
       start,
+      line: line(block),
       branch: block.branch && { ...block.branch, target: addressOf(block.branch.target), note: data.texts.notes?.[block.branch.note] },
       index,
       end: address,
       instructions,
       count,
       share: share((count ?? 0) * instructions.length),
-      chosen: block.block === undefined ? null : data.blocks.chosen[block.block],
+      chosen: block.block === undefined ? null : named(data.blocks.chosen[block.block]),
       isSeen: block.seen === 'counted' || block.seen === 'by-other-source',
     };
   });
@@ -98,7 +112,18 @@ function makeCode(data, code, share) {
   const starts = new Set(blocks.map((block) => block.start));
   const hottest = blocks.filter((block) => block.share > 0).sort((one, other) => other.share - one.share);
   const hasBoth = ['ebs', 'lbr'].every((source) => blocks.some((block) => block[source] !== undefined));
-  return { blocks, starts, hottest, hasBoth, loops, hasLoops: code.loops !== null, gaps: (code.not_readable ?? []).map((gap) => gap.map(addressOf)), edges: code.edges ?? [] };
+  return { blocks, starts, hottest, hasBoth, branches: named('lbr'), loops, hasLoops: code.loops !== null, gaps: (code.not_readable ?? []).map((gap) => gap.map(addressOf)), edges: code.edges ?? [] };
+}
+
+/** A function from the blocks of a function, which must come in order, to the line of the source where each begins, if that is known. */
+function linesOfBlocks({ source }) {
+  let current = null;
+  return ({ lines = [] }) => {
+    if (lines[0]?.[0] === 0) current = lines[0][1];
+    const begins = current;
+    if (lines.length > 0) current = lines[lines.length - 1][1];
+    return begins === null ? null : { file: source.files[source.file[begins]], number: source.line[begins] };
+  };
 }
 
 /** The loops of all functions whose code is there, those with the most executed instructions first. */

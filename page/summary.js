@@ -2,7 +2,7 @@
 
 import { brief, count, shareAndError } from './number.js';
 import { plural } from './text.js';
-import { element, fill } from './element.js';
+import { element, fill, sentence } from './element.js';
 import { changesInWords } from './changes.js';
 import { bySide } from './recording.js';
 
@@ -31,7 +31,7 @@ export function showSummary(section, recording) {
     list('What is weaker than it could be', bySide(recording, ({ head }) => [...losses(head), ...head.degraded]), 'Nothing is.'),
     list(data.changes ? 'What the recordings do not tell' : 'What the recording does not tell', bySide(recording, ({ lacks }) => lacks), 'Nothing is missing.'),
     element('h3', { text: 'What the numbers are made from' }),
-    definitions(lines(data)),
+    definitions(lines(data), sentence),
     data.recording.length > 0 && [element('h3', { text: 'The recording' }), definitions(data.recording)],
     element('h3', { text: 'How to read ±' }),
     element('p', {
@@ -56,8 +56,9 @@ function goodFor(data) {
   return element(
     'div',
     { class: 'lead' },
-    element('p', {}, element('strong', { text: 'How right it is: ' }), `${data.head.precision?.text ?? unknown}.`),
+    element('p', {}, element('strong', { text: 'How right it is: ' }), sentence(`${data.head.precision?.text ?? unknown}.`)),
     element('p', { text: relative }),
+    data.slow && element('p', { class: 'slowest' }, element('strong', { text: 'Slow: ' }), `${data.slow}.`),
   );
 }
 
@@ -105,7 +106,7 @@ function list(title, sentences, none) {
   return [
     element('h3', { text: title }),
     sentences.length > 0
-      ? element('ul', {}, sentences.map((sentence) => element('li', { text: sentence })))
+      ? element('ul', {}, sentences.map((text) => element('li', {}, sentence(text))))
       : element('p', { text: none }),
   ];
 }
@@ -120,8 +121,7 @@ function lines(data) {
   return shown;
 }
 
-function definitions(pairs) {
-  return element('dl', {}, pairs.map(([title, text]) => (title === ''
-    ? element('dd', { text })
-    : [element('dt', { text: title }), element('dd', { text })])));
+/** Pairs of a title and a text, which `made` makes what is shown: what a recording says of itself is text as it stands. */
+function definitions(pairs, made = (text) => text) {
+  return element('dl', {}, pairs.map(([title, text]) => [title !== '' && element('dt', { text: title }), element('dd', {}, made(text))]));
 }

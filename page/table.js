@@ -1,6 +1,6 @@
 // The table of a pivot: of one recording, and of two.
 
-import { count, percent, shareAndError } from './number.js';
+import { count, percent, shareAndError, times } from './number.js';
 import { plural } from './text.js';
 import { element, withNumber } from './element.js';
 import { grouped } from './grouped.js';
@@ -12,33 +12,45 @@ const COLUMNS = 16;
 
 /** What cells show, and those of two recordings. */
 export const SHOWN = [['share', 'share of what is shown'], ['row', 'share of the row'], ['count', 'count']];
+/** Those of recordings that tell time, by the names that `hbbp mix` has for them. */
+export const SHOWN_OF_TIME = [['time', 'share of the time'], ['time-per-instruction', 'time / instruction']];
+/** With fewer samples of time, nothing is said of how long an instruction takes: the share may be none. */
+const LEAST_SAMPLES = 4;
 export const SHOWN_OF_BOTH = [['change', 'change'], ['before', 'share before'], ['after', 'share after']];
 
 /** The table of a pivot. `change` changes what is shown, `open` opens a row and a column. */
 export function tableOfPivot(recording, query, result, state, { change, open }) {
   const columns = query.columns.length === 0 ? [] : result.columns;
   const [first, last] = [columns.slice(0, COLUMNS), columns.slice(COLUMNS)];
-  const rows = result.rows.slice(0, state.most);
+  const isOfTime = SHOWN_OF_TIME.some(([id]) => id === state.shown);
+  const sorted = isOfTime ? [...result.rows].sort((one, other) => result.time.row(other) - result.time.row(one)) : result.rows;
+  const rows = sorted.slice(0, state.most);
   // A share of all rows, where a row is all there is.
   const unit = state.shown === 'row' && columns.length === 0 ? 'share' : state.shown;
   // They are of shares.
   const errors = unit === 'share' ? errorsOf(recording, query) : null;
   const text = (keys, line) => line.values.map((value, place) => keys[place].values[value]);
-  const value = (amount, row) => {
+  const value = (amount, row, time) => {
+    if (unit === 'time') return time > 0 ? percent(time / result.time.total) : '';
+    if (unit === 'time-per-instruction') {
+      return amount > 0 && time * recording.data.blocks.time_samples >= LEAST_SAMPLES ? times(time / result.time.total / (amount / result.total)) : '';
+    }
     if (amount === 0) return '';
     if (unit === 'count') return count(amount);
     return percent(amount / (unit === 'row' ? row.total : result.total));
   };
-  const heat = (made, amount) => withNumber(made, '--heat', Math.sqrt(amount / result.rows[0].total));
-  const cell = (row, column, amount) => heat(element('td', { class: 'number heat' }, amount > 0 && element('button', {
+  const hottest = isOfTime ? result.time.row(sorted[0]) : sorted[0].total;
+  const heat = (made, part) => withNumber(made, '--heat', Math.sqrt(part / (hottest || 1)));
+  const cell = (row, column, amount, time) => heat(element('td', { class: 'number heat' }, amount > 0 && element('button', {
     class: 'cell',
     'data-focus': `cell ${row.values} ${column?.values}`,
-    text: value(amount, row),
-    'aria-label': `${value(amount, row)}: functions`,
+    text: value(amount, row, time),
+    'aria-label': `${value(amount, row, time)}: functions`,
     onclick: () => open(row, column),
-  })), amount);
+  })), isOfTime ? time : amount);
+  const timeOf = (row, column) => (isOfTime ? (column ? result.time.cell(row, column) : result.time.row(row)) : 0);
   const total = (row) => {
-    if (!errors) return cell(row, null, row.total);
+    if (!errors) return cell(row, null, row.total, timeOf(row, null));
     const [share, error] = shareAndError(recording.share(row.total), errors.of(row.values[0]), errors.isLittle(row.values[0]));
     const made = heat(element('td', { class: 'number heat' }, element('button', {
       class: 'cell',
@@ -53,22 +65,23 @@ export function tableOfPivot(recording, query, result, state, { change, open }) 
     'tr',
     {},
     query.rows.map((key) => element('th', { scope: 'col', title: key.about, text: key.name })),
-    element('th', { scope: 'col', class: 'number', text: query.columns.length > 0 ? 'all' : SHOWN.find(([id]) => id === unit)[0] }),
+    element('th', { scope: 'col', class: 'number', text: query.columns.length > 0 ? 'all' : [...SHOWN, ...SHOWN_OF_TIME].find(([id]) => id === unit)[0] }),
     errors && element('th', { scope: 'col', class: 'number', text: '±' }),
     first.map((column) => element('th', { scope: 'col', class: 'number', text: text(query.columns, column).join(' · ') })),
     last.length > 0 && element('th', { scope: 'col', class: 'number', text: `${last.length} more` }),
   );
+  const rest = (row, all, of) => Math.max(all - first.reduce((sum, column) => sum + of(row, column), 0), 0);
   const line = (row) => element(
     'tr',
     {},
     query.rows.length === 0 && element('th', { scope: 'row', text: 'all' }),
     text(query.rows, row).map((name, place) => element(place === 0 ? 'th' : 'td', { scope: place === 0 && 'row', class: 'name' }, element('span', { class: 'clamp', title: name, text: name }))),
     total(row),
-    first.map((column) => cell(row, column, result.cell(row, column))),
-    last.length > 0 && element('td', { class: 'number', text: value(Math.max(row.total - first.reduce((sum, column) => sum + result.cell(row, column), 0), 0), row) }),
+    first.map((column) => cell(row, column, result.cell(row, column), timeOf(row, column))),
+    last.length > 0 && element('td', { class: 'number', text: value(rest(row, row.total, result.cell), row, rest(row, timeOf(row, null), timeOf)) }),
   );
   if (query.rows.length === 0) head.prepend(element('th', {}));
-  const more = result.rows.length - rows.length;
+  const more = sorted.length - rows.length;
   return [
     element('div', { class: 'scroll' }, element(
       'table',
@@ -77,7 +90,7 @@ export function tableOfPivot(recording, query, result, state, { change, open }) 
       element('thead', {}, head),
       element('tbody', {}, rows.map(line)),
     )),
-    more > 0 && moreRows(more, result.rows[rows.length], errors ? '' : ' undefined', state, change),
+    more > 0 && moreRows(more, sorted[rows.length], errors ? '' : ' undefined', state, change),
   ];
 }
 

@@ -10,6 +10,11 @@ export function shown(text) {
   return String(text).replace(UNSEEN, (char) => `\\u{${char.codePointAt(0).toString(16)}}`);
 }
 
+/** A sentence in parts: text and code in turns. A backtick without another one is text. */
+export function codeOf(sentence) {
+  return sentence.split(/`([^`]+)`/);
+}
+
 /** The last part of a path. */
 export function baseName(path) {
   return path.slice(path.lastIndexOf('/') + 1) || path;

@@ -2,6 +2,8 @@
 
 #[path = "../otlp/tests/by_hand/mod.rs"]
 mod by_hand;
+#[path = "support/report.rs"]
+mod page;
 mod support;
 #[path = "support/synthetic.rs"]
 mod synthetic;
@@ -111,6 +113,31 @@ fn profiles_count_as_samples_of_a_recording_do() {
     let containers =
         stdout(&["mix", "--rows", "cgroup,process,thread,module", "--format", "csv", &setup.file("four.otlp")]);
     assert!(containers.contains("c0ffee,7:four,8:worker,"), "{containers}");
+}
+
+/// Containers are a key of pages.
+#[test]
+fn control_groups_are_a_key_of_a_page() {
+    let Some(setup) = Setup::new() else { return };
+    let mut tables = Tables::new();
+    let id = [("process.executable.build_id.gnu", Value::Text(ID))];
+    let mapping = tables.mapping([0x40_1000, 0x40_2000, 0x1000], "four", &id);
+    let containers = [(7, "c0ffee", A), (9, "decaf", C)].map(|(pid, container, place)| {
+        let thread = [("thread.name", Value::Text("worker")), ("thread.id", Value::Number(pid))];
+        let location = tables.location(mapping, place, "native", "");
+        let stack = tables.stack(&[location]);
+        let sample = tables.sample(stack, &thread, &[], &[BEGAN]);
+        let attributes = [
+            ("process.pid", Value::Number(pid)),
+            ("process.executable.path", Value::Text(setup.binary.to_str().unwrap())),
+            ("container.id", Value::Text(container)),
+        ];
+        resource(&attributes, &[tables.profile(SAMPLES, (CPU, 1000), &[sample])])
+    });
+    let file = setup.file("two.otlp");
+    std::fs::write(&file, tables.request(&containers)).unwrap();
+    let page = page::Page::of(&[&file]);
+    assert_eq!(page.key("cgroup")["values"], serde_json::json!(["c0ffee", "decaf"]));
 }
 
 #[test]

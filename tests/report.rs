@@ -87,12 +87,12 @@ fn mixes_are_those_of_mix() {
 fn mixes_by_task_and_line_are_those_of_mix() {
     let (threads, objects) = (Fixture::bursts("threads"), Fixture::bursts("objects"));
     let [of_threads, of_objects] = [&threads, &objects].map(|fixture| page_of(fixture, &[]));
-    let one_thread = "process, thread, comm and phase are no keys: one thread ran, and no phase was marked";
+    let one_thread = "process, thread, comm, phase and cgroup are no keys: one thread ran, and no phase was marked";
     assert_eq!(of_objects.data["without_keys"], json!([one_thread]));
     // It has no debug information.
     assert!(of_threads.data["without_keys"][0].as_str().unwrap().starts_with("file and line are no keys: no line"));
-    for name in ["process", "thread", "comm", "phase", "line", "file"] {
-        let is_of_source = ["line", "file"].contains(&name);
+    for name in ["process", "thread", "comm", "phase", "line", "file", "loop"] {
+        let is_of_source = ["line", "file", "loop"].contains(&name);
         let (fixture, page) = if is_of_source { (&objects, &of_objects) } else { (&threads, &of_threads) };
         let functions = page.column("functions", "name");
         let key = page.key(name);
@@ -111,6 +111,8 @@ fn mixes_by_task_and_line_are_those_of_mix() {
                 for pair in page.column("blocks", "tasks")[block].as_array().unwrap() {
                     add(value(&key["of_tasks"], &pair[0]), pair[1].as_f64().unwrap() * count * length as f64);
                 }
+            } else if key["of_blocks"].is_array() {
+                add(value(&key["of_blocks"], &json!(block)), length as f64 * count);
             } else {
                 let begun = page.column("blocks", "places")[block].as_array().unwrap();
                 let ends = begun.iter().skip(1).map(|next| next[0].as_u64().unwrap()).chain([length as u64]);
@@ -138,6 +140,13 @@ fn mixes_by_task_and_line_are_those_of_mix() {
     assert!(of_objects.key("line")["values"].as_array().unwrap().len() > 10);
     let without = page_of(&objects, &["--no-source"]);
     assert!(without.data["keys"].as_array().unwrap().iter().all(|key| key["name"] != "line"));
+    // Without lines loops have addresses.
+    assert!(of_objects.key("loop")["values"].as_array().unwrap().len() > 5);
+    let is_without_line =
+        |name: &Value| name.as_str().unwrap().contains('@') || name.as_str().unwrap().starts_with('[');
+    assert!(without.key("loop")["values"].as_array().unwrap().iter().all(is_without_line));
+    let no_cgroup = json!("cgroup is no key: the recording does not tell control groups");
+    assert!(of_threads.data["without_keys"].as_array().unwrap().contains(&no_cgroup));
 }
 
 /// Bars and rows of one key have the numbers and the uncertainty that a mix of this key has.
@@ -162,6 +171,67 @@ fn values_of_attributes_have_the_errors_of_mix() {
                 let is_little = little.is_some_and(|little| little.contains(&json!(at)));
                 assert_eq!(row["rests_on_little"], is_little, "{name} {row}");
             }
+        }
+    }
+}
+
+/// Shares of the time are those of annotate; where samples do not tell it, there are none.
+#[test]
+fn time_is_that_of_annotate() {
+    let fixture = Fixture::bursts("objects");
+    let page = page_of(&fixture, &["--no-source"]);
+    let annotated = json_of(&["annotate", "--top", "0"], &fixture);
+    let functions = annotated["functions"].as_array().unwrap();
+    assert!(functions.len() > 10);
+    for (index, function) in functions.iter().enumerate() {
+        for (column, field) in [
+            ("time", "time_share"),
+            ("time_error", "time_share_error"),
+            ("time_per_instruction", "time_per_instruction"),
+        ] {
+            let ours = &page.column("functions", column)[index];
+            assert!(is_near(ours, &function[field]), "{column} {ours} {function}");
+        }
+    }
+    let columns = ["time", "time_error", "time_per_instruction"].map(|column| page.column("functions", column).len());
+    assert_eq!(columns, [page.column("functions", "name").len(); 3]);
+    let all: f64 = page.column("functions", "time").iter().map(|time| time.as_f64().unwrap()).sum();
+    assert!((0.99..1.0 + 1e-5).contains(&all), "{all}");
+    assert!(page.column("functions", "time_per_instruction").iter().any(Value::is_number));
+    let without = page_of(&Fixture::simulated("ivy-bridge"), &[]);
+    assert_eq!(without.data["functions"].get("time"), None);
+    assert_eq!(without.data.get("slow"), None);
+}
+
+/// What the page adds up of the time of blocks and tasks is what a mix has.
+#[test]
+fn times_of_blocks_and_tasks_are_those_of_mix() {
+    let fixture = Fixture::bursts("threads");
+    let page = page_of(&fixture, &["--no-source"]);
+    let number = |value: &Value| value.as_f64().unwrap();
+    let (mut by_thread, mut by_function) = (BTreeMap::<String, f64>::new(), BTreeMap::<String, f64>::new());
+    let thread = page.key("thread");
+    for (block, time) in page.column("blocks", "time").iter().enumerate() {
+        let function = page.column("blocks", "function")[block].as_u64().unwrap() as usize;
+        let function = page.column("functions", "name")[function].as_str().unwrap().to_owned();
+        *by_function.entry(function).or_default() += number(time);
+        let tasks = page.column("blocks", "tasks")[block].as_array().unwrap();
+        let parts = page.column("blocks", "task_times")[block].as_array().unwrap();
+        assert!(parts.len() == tasks.len() || parts.is_empty() && number(time) == 0.0, "{block}: {parts:?} {tasks:?}");
+        for (task, part) in tasks.iter().zip(parts) {
+            let value = &thread["of_tasks"][task[0].as_u64().unwrap() as usize];
+            let value = thread["values"][value.as_u64().unwrap() as usize].as_str().unwrap().to_owned();
+            *by_thread.entry(value).or_default() += number(time) * number(part);
+        }
+    }
+    for (name, sums) in [("thread", by_thread), ("function", by_function)] {
+        let mix = json_of(&["mix", "--rows", name, "--values", "time"], &fixture);
+        let rows = mix["rows"].as_array().unwrap();
+        assert!(rows.iter().filter(|row| number(&row["time_share"]) > 0.0).count() > 3, "{mix}");
+        for row in rows.iter().filter(|row| number(&row["count"]) > 0.0) {
+            let sum = sums.get(row[name].as_str().unwrap()).copied().unwrap_or_default();
+            // Blocks without executions are not in the page.
+            assert!((sum - number(&row["time_share"])).abs() < 0.01, "{sum} {row}");
         }
     }
 }
@@ -475,6 +545,18 @@ fn changes_are_those_of_diff() {
     let isa = page.data["changes"]["keys"].as_array().unwrap().iter().find(|key| key["name"] == "isa").unwrap();
     let values = isa["values"].as_array().unwrap();
     assert!(values.len() > 2 && isa["change_errors"].as_array().unwrap().iter().all(Value::is_number), "{isa}");
+}
+
+/// Both sides have the contexts that a page of each alone has.
+#[test]
+fn contexts_of_both_sides_are_there() {
+    let [before, after] = [Fixture::bursts("interpret"), Fixture::bursts("objects")];
+    let [of_before, of_after] = [&before, &after].map(|fixture| fixture.input());
+    let page = Page::of(&[&of_before[1], &of_after[1], &of_before[2], &of_before[3], &of_after[2], &of_after[3]]);
+    for (side, fixture) in [(&page.data["before"], &before), (&page.data, &after)] {
+        assert!(side["contexts"]["name"].as_array().unwrap().len() > 2);
+        assert_eq!(side["contexts"], page_of(fixture, &[]).data["contexts"]);
+    }
 }
 
 /// The values of a key have the noise that the rows of a `diff` have.

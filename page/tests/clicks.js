@@ -61,6 +61,59 @@ test('functions are searched, sorted and opened', () => on(`${PAGE}#functions`, 
   assert.equal(await page.evaluate("document.querySelector('.functions [aria-sort]').getAttribute('aria-sort')"), 'descending');
 }));
 
+test('time stands beside instructions, in functions and in the pivot', () => on(`${PAGE}#functions`, { width: 1280 }, async (page) => {
+  const column = (at) => page.texts(`.functions tbody td:nth-child(${at})`);
+  assert.deepEqual((await page.texts('.functions thead th')).slice(0, 5), ['function', 'share ↓', '±', 'time', 'time / instr.'].map((text) => text.replace(' ↓', '')));
+  await page.click('.functions .sort', 'time / instr.');
+  const long = (await column(5)).filter((text) => text !== '').map(parseFloat);
+  assert.ok(long.length > 2 && long[0] > 1 && long.every((one, at) => at === 0 || one <= long[at - 1]), String(long));
+  assert.ok((await page.texts('.functions .slow')).every((text) => parseFloat(text) >= 2));
+  await page.click('nav a', 'Mix');
+  await page.click('[data-preset=functions]');
+  await page.choose('#shown', 'time');
+  const shares = (await page.texts('.pivot tbody td .cell')).filter((text) => text !== '').map(parseFloat);
+  assert.ok(shares.length > 3 && Math.abs(shares.reduce((sum, one) => sum + one, 0) - 100) < 0.2, String(shares));
+  assert.ok(shares.every((one, at) => at === 0 || one <= shares[at - 1]), String(shares));
+  await page.choose('#shown', 'time-per-instruction');
+  assert.match((await page.texts('.pivot tbody td .cell'))[0], /^\d+(\.\d+)?x$/);
+  assert.match((await page.texts('#part-mix .command'))[0], /--values time-per-instruction$/);
+}));
+
+test('loops are a key', () => on(`${PAGE}#mix`, { width: 1280 }, async (page) => {
+  await page.choose('[data-add=rows]', 'loop');
+  await page.click('[data-key=mnemonic] button', '×');
+  const loops = await page.texts('.pivot tbody th');
+  assert.ok(loops.includes('[no loop]') && loops.some((text) => /^main:\d+/.test(text)), String(loops));
+}));
+
+test('loops and frames of two recordings are beside each other', () => on(`${CHANGES}#loops`, { width: 1280 }, async (page) => {
+  assert.deepEqual((await page.texts('.loops thead th')).slice(3, 6), ['before', 'after', 'change']);
+  const rows = await page.evaluate("[...document.querySelectorAll('.loops tbody tr')].map((row) => [...row.cells].slice(3, 6).map((cell) => parseFloat(cell.textContent)))");
+  assert.ok(rows.length > 10 && rows.some(([was]) => was > 0) && rows.some(([, is]) => is > 0));
+  for (const [was, is, change] of rows) assert.ok(Math.abs(is - was - change) < 0.02, `${was} ${is} ${change}`);
+  await page.click('nav a', 'Flame graph');
+  await page.until("!document.getElementById('part-flame').hidden");
+  assert.equal(await page.evaluate("document.querySelectorAll('.frame.step3').length > 0 && document.querySelectorAll('.frame.step-3').length"), 0);
+  assert.match((await page.texts('.flame-line'))[0], /% of all before, \d+\.\d\d % after \([+-]\d+\.\d\d\)/);
+  // What is gone is among the frames before.
+  await page.choose('#flame-side', 'before');
+  assert.ok(await page.evaluate("document.querySelectorAll('.frame.step-3').length") > 0);
+  assert.match(await page.evaluate("document.querySelector('.frame.step-3').getAttribute('title')"), /% of all before, .*% after \(-\d+\.\d\d\)$/);
+  assert.match(await page.evaluate("document.querySelector('.frame[href]').getAttribute('href')"), /^#before\/\d+$/);
+}));
+
+test('no part shows markup of its sentences', async () => {
+  for (const url of [PAGE, CHANGES, pathToFileURL(HBBP_HOSTILE_PAGE).href]) {
+    await on(url, { width: 1280 }, async (page) => {
+      for (const part of ['summary', 'changes', 'mix', 'functions', 'loops', 'flame']) {
+        await page.evaluate(`location.hash = '#${part}'`);
+        const text = await page.evaluate('document.body.innerText');
+        assert.ok(!text.includes('`'), text.slice(Math.max(text.indexOf('`') - 80, 0), text.indexOf('`') + 80));
+      }
+    });
+  }
+});
+
 test('branches and loops lead to their code', () => on(`${PAGE}#loops`, { width: 1280 }, async (page) => {
   const [address] = await page.texts('.loops tbody a');
   await page.click('.loops tbody a');
@@ -142,7 +195,9 @@ test('all of it can be used by keys', () => on(PAGE, { width: 1280 }, async (pag
   await page.key('/');
   await page.until("document.activeElement.id === 'search'");
   await page.type('area');
-  for (const key of ['Tab', 'Tab', 'Tab', 'Tab', 'Tab', 'Tab']) await page.key(key);
+  // Past the titles of the columns.
+  const titles = (await page.texts('.functions .sort')).length;
+  for (let at = 0; at <= titles; at += 1) await page.key('Tab');
   await page.until("document.activeElement.closest('.functions tbody') !== null");
   const first = await page.evaluate('document.activeElement.textContent');
   await page.key('ArrowDown');
@@ -290,7 +345,7 @@ test('nothing is wider than the page', async () => {
 test('no page of changes is wider than the page', async () => {
   for (const width of [1280, 400]) {
     await on(CHANGES, { width, scheme: width === 400 ? 'dark' : 'light' }, async (page) => {
-      for (const part of ['summary', 'changes', 'mix', 'mix/vectorization', 'flame']) {
+      for (const part of ['summary', 'changes', 'mix', 'mix/vectorization', 'functions', 'loops', 'flame']) {
         await page.evaluate(`location.hash = '#${part}'`);
         await page.until(`!document.getElementById('part-${part.split('/')[0]}').hidden`);
         assert.ok(await page.evaluate('document.documentElement.scrollWidth') <= width, `${part} at ${width}`);

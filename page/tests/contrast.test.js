@@ -36,6 +36,7 @@ for (const [scheme, colours] of [['light', coloursAfter(':root')], ['dark', colo
     const target = mixed(accent, 0.22, paper);
     pairs.push([ink, target], [link, target], [ink, mixed(hot, 0.6, target)]);
     for (let frame = 0; frame < 6; frame += 1) pairs.push([ink, colours[`frame-${frame}`]]);
+    for (const step of ['less-1', 'less-2', 'less-3', 'more-1', 'more-2', 'more-3']) pairs.push([ink, colours[step]]);
     for (const [text, ground] of pairs) assert.ok(contrast(text, ground) >= 4.5, `${text} on ${ground}: ${contrast(text, ground)}`);
     for (const drawn of [bar, colours.before, accent, loop]) assert.ok(contrast(drawn, paper) >= 3, `${drawn}: ${contrast(drawn, paper)}`);
   });

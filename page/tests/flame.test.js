@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { leftOut, makeFrames, matchingFrames, visible } from '../flame.js';
+import { leftOut, makeFrames, matchingFrames, pairFrames, stepOf, visible } from '../flame.js';
 
 /** all 100: main 90 (f 60 (g 50), g 20), other 10. Of main, 4 are in frames that are left out. */
 const frames = makeFrames({
@@ -35,4 +35,15 @@ test('what is found counts once, though it called itself', () => {
   assert.deepEqual(found('g'), [2, 70]);
   assert.deepEqual(found('a'), [2, 100]);
   assert.deepEqual(found(''), [0, 0]);
+});
+
+test('frames of two recordings go together by their callers and names, and changes have steps', () => {
+  const before = makeFrames({ names: ['all', 'main', 'g', 'f', 'gone'], functions: [null, 0, null, null, null], name: [0, 1, 2, 3, 4], depth: [0, 1, 2, 2, 1], executed: [50, 40, 25, 10, 5], own: [0, 5, 25, 10, 5] });
+  const after = frames.map((frame) => ({ ...frame }));
+  for (const frame of after) frame.caller = frame.caller && after[frame.caller.index];
+  const name = (frame) => frame.name;
+  pairFrames(after, before, [name, name]);
+  assert.deepEqual(after.map(({ other }) => other?.index ?? null), [0, 1, 3, null, 2, null]);
+  assert.deepEqual(before.map(({ other }) => other?.index ?? null), [0, 1, 4, 2, null]);
+  assert.deepEqual([0.2, 0.05, 0.01, 0, -0.003, -0.2].map((change) => stepOf(change, 0.2)), [3, 2, 1, 0, 0, -3]);
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { brief, count, percent, rounded, shareAndError } from '../number.js';
+import { brief, count, percent, rounded, shareAndError, times } from '../number.js';
 
 // The cases of src/output/number.rs and src/output/uncertain.rs: both print the same.
 test('digits follow the uncertainty', () => {
@@ -32,4 +32,9 @@ test('thousands are set apart', () => {
 
 test('brief counts have three digits', () => {
   assert.deepEqual([0, 999, 1234, 4340066310, 2.5e12].map(brief), ['0', '999', '1.23 k', '4.34 G', '2.5 T']);
+});
+
+// The cases of reports/src/number.rs.
+test('how many times as long has two digits', () => {
+  assert.deepEqual([0.424, 1.96, 3.44, 12.3, 1234, null].map(times), ['0.42x', '2.0x', '3.4x', '12x', '1,200x', '']);
 });

@@ -41,6 +41,33 @@ test('blocks have their length, but not where code was not read', () => {
   assert.deepEqual(asText({ rows: [key('block-length')] }), ['3 300', '[unreadable] 30', '1 10', '2 10']);
 });
 
+test('blocks have their loop', () => {
+  assert.deepEqual(asText({ rows: [key('loop')] }), ['f:7 300', '[unreadable] 30', '[no loop] 20']);
+  assert.deepEqual(asText({ rows: [key('loop'), key('function')], filters: [{ key: key('mnemonic'), values: new Set([3]), keeps: true }] }), ['[no loop] g 10', '[no loop] f 5']);
+});
+
+test('the time of a block is shared out among its instructions', () => {
+  const times = (data, query) => {
+    const made = makeFacts(data);
+    const keys = query.map((name) => made.keys.get(name));
+    const result = pivot(made, { rows: keys, columns: [], filters: [], isTimed: true });
+    return result.time && result.rows.map((row) => `${row.values.map((value, at) => keys[at].values[value])} ${result.time.row(row).toFixed(2)}`);
+  };
+  assert.deepEqual(times(DATA, ['mnemonic']), ['add 0.45', 'jne 0.20', '[unreadable] 0.05', 'mulps 0.30']);
+  const { time, ...blocks } = DATA.blocks;
+  assert.ok(time && times({ ...DATA, blocks }, ['mnemonic']) === null);
+  // Of tasks, each has the part that its samples have.
+  const tasks = {
+    ...DATA,
+    blocks: { ...DATA.blocks, tasks: [[[0, 0.25], [1, 0.75]], [[1, 1]], [[0, 1]], [[0, 1]]], task_times: [[1, 0], [1], [1], []] },
+    keys: [{ name: 'thread', about: '', values: ['1:main', '2:work'], of_tasks: [0, 1], counts: [], share_errors: [] }],
+  };
+  assert.deepEqual(times(tasks, ['thread']), ['2:work 0.25', '1:main 0.70']);
+  const result = pivot(facts, { rows: [key('function')], columns: [key('mnemonic')], filters: [], isTimed: true });
+  const [add] = result.columns.filter(({ values }) => key('mnemonic').values[values[0]] === 'add');
+  assert.deepEqual([result.time.cell(result.rows[0], add).toFixed(2), result.time.total.toFixed(2)], ['0.45', '1.00']);
+});
+
 test('filters keep values or leave them out, and all must hold', () => {
   const keeps = { key: key('mnemonic'), values: new Set([1, 3]), keeps: true };
   const leaves = { key: key('function'), values: new Set([1]), keeps: false };

@@ -48,6 +48,9 @@ test('functions are found by name and file, and sorted', () => {
   assert.deepEqual(indices(matching(recording.functions, 'g')), [1]);
   assert.deepEqual(indices(sorted(recording.functions, { sort: 'share', isRising: false })), [0, 3, 1, 2]);
   assert.deepEqual(indices(sorted(recording.functions, { sort: 'name', isRising: true })), [3, 0, 2, 1]);
+  assert.deepEqual(indices(sorted(recording.functions, { sort: 'time', isRising: false })), [0, 1, 3, 2]);
+  // What is not known comes last.
+  assert.deepEqual(indices(sorted(recording.functions, { sort: 'long', isRising: false })), [1, 0, 2, 3]);
   assert.equal(functionAt(recording, '1'), recording.functions[1]);
   assert.equal(functionAt(recording, 'constructor'), undefined);
   assert.equal(functionAt(recording, '99'), undefined);
@@ -58,6 +61,18 @@ test('a pivot is said as a command', () => {
   const filters = [{ key: mnemonic, values: new Set([1, 3]), keeps: false }, { key: mnemonic, values: new Set(), keeps: false }];
   const command = commandLine(recording, { rows: ['function', 'module'], columns: ['flops'], filters });
   assert.equal(command, "hbbp mix run.data --rows function,module --columns flops --filter 'mnemonic!=add,mulps'");
+});
+
+test('a pivot of time asks for it', () => {
+  assert.equal(commandLine(recording, { rows: ['function'], columns: [], filters: [], shown: 'time-per-instruction' }), 'hbbp mix run.data --rows function --values time-per-instruction');
+});
+
+test('time is that of the data, or not there', () => {
+  assert.deepEqual(recording.functions.map(({ time, timeError, long }) => [time, timeError, long])[1], [0.4, 0.1, 14]);
+  const { time, time_error: error, time_per_instruction: long, ...functions } = DATA.functions;
+  assert.ok(recording.tellsTime && time && error && long);
+  const without = makeRecording({ ...DATA, functions, code: [] });
+  assert.deepEqual([without.tellsTime, without.functions[1].time, without.functions[1].long], [false, null, null]);
 });
 
 test('presets have names of their own', () => {

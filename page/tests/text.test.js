@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { baseName, plural, quoted, shown } from '../text.js';
+import { baseName, codeOf, plural, quoted, shown } from '../text.js';
 
 test('what cannot be seen is written out', () => {
   assert.equal(shown('a\u202eb\u0000c\nd\u2066e\u200bf\u{e0041}'), 'a\\u{202e}b\\u{0}c\\u{a}d\\u{2066}e\\u{200b}f\\u{e0041}');
@@ -17,4 +17,10 @@ test('words are quoted where a shell needs it', () => {
 test('names are those of files', () => {
   assert.deepEqual(['/lib/libc.so.6', 'a', '/'].map(baseName), ['libc.so.6', 'a', '/']);
   assert.deepEqual([0, 1, 1200].map((number) => plural(number, 'loop')), ['0 loops', '1 loop', '1,200 loops']);
+});
+
+test('what is between backticks is code', () => {
+  assert.deepEqual(codeOf('as `hbbp diff` and `mix` say'), ['as ', 'hbbp diff', ' and ', 'mix', ' say']);
+  assert.deepEqual(codeOf('`x`'), ['', 'x', '']);
+  assert.deepEqual(codeOf('a ` b'), ['a ` b']);
 });

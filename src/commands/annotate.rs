@@ -10,6 +10,8 @@ pub(super) mod notes;
 mod summary;
 mod table;
 
+pub(super) use summary::slowest;
+
 use std::process::ExitCode;
 
 use analyzer::annotate::{

@@ -97,13 +97,14 @@ fn write(args: &Args, taxonomies: &Taxonomies, input: &Input<'_>) -> anyhow::Res
     let input_after = args.input.other(file, &READER)?;
     let titles = args.input.file().map_or_else(|| [args.input.title(), title_of(file)], |first| titles([first, file]));
     let [title_before, title_after] = titles;
-    let before = Side::of(args, input, title_before, Detail::Branches)?;
+    let mut before = Side::of(args, input, title_before, Detail::Calls)?;
     let mut after = Side::of(args, &input_after, title_after, Detail::Calls)?;
-    let calls = after.take_calls()?;
+    let [calls_before, calls] = [before.take_calls()?, after.take_calls()?];
     let with = (&args.input.analysis.search(), args.input.analysis.threads());
     let mut compared = Compared::of([&before.analysis, &after.analysis], with);
-    let (contexts, composed) = after
-        .beside_contexts(args, calls, || Ok([before.composed(args, taxonomies)?, after.composed(args, taxonomies)?]))?;
+    let composed = || Ok([before.composed(args, taxonomies)?, after.composed(args, taxonomies)?]);
+    let (contexts, (contexts_before, composed)) =
+        after.beside_contexts(args, calls, || before.beside_contexts(args, calls_before, composed))?;
     for (rows, composed) in compared.sides.iter_mut().zip(&composed) {
         if let Sampled(rows) = rows {
             rows.add_values(&composed.attributes);
@@ -118,7 +119,7 @@ fn write(args: &Args, taxonomies: &Taxonomies, input: &Input<'_>) -> anyhow::Res
         left_out: compared.left_out[side].as_deref(),
     });
     let [composed_before, composed_after] = composed;
-    let data_before = before.data(args, composed_before)?;
+    let data_before = before.data(args, composed_before)?.with_contexts(&before.analysis, contexts_before);
     let data = after.data(args, composed_after)?.with_contexts(&after.analysis, contexts);
     let data = data.compared(data_before, &report, shown);
     let title = format!("{}, {}", before.title, after.title);

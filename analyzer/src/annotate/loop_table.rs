@@ -52,6 +52,13 @@ impl LoopTable {
         table
     }
 
+    /// The same without lines, as where no debug information is to be read: names are `function@address`.
+    pub fn without_lines(analysis: &Analysis) -> Self {
+        let mut table = Self::without_names(analysis);
+        table.name();
+        table
+    }
+
     /// The same without names and lines.
     pub(crate) fn without_names(analysis: &Analysis) -> Self {
         let mut table = LoopTable::default();

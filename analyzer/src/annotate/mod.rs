@@ -36,4 +36,4 @@ pub(crate) use place::{Places, in_function};
 pub use ranking::Ranked;
 pub use source::{Inlined, SourcePlace};
 pub use texts::SourceTexts;
-pub use time::TimeShare;
+pub use time::{TimeShare, Times};

@@ -51,7 +51,7 @@ pub(super) fn ranking(analysis: &Analysis, blocks: &SampledBlocks<'_>) -> Vec<Ra
             let executed_interval = analysis.design.interval(executed, &sampled);
             let share_interval = blocks.share((executed, &sampled));
             let share = if instructions > 0.0 { executed / instructions } else { 0.0 };
-            let time = times.as_ref().map(|times| times.of_function(index, symbol));
+            let time = times.as_ref().map(|times| times.of_function(index, Some(symbol)));
             Ranked { module: index, symbol, name, executed, executed_interval, share, share_interval, time }
         }));
     }

@@ -46,12 +46,12 @@ impl TimeShare {
     }
 }
 
-/// The samples of all functions.
-pub(super) struct Times {
+/// The samples of time of all functions, and of what was not read.
+pub struct Times {
     samples: u64,
     periods: f64,
-    /// By index of the module in [`Analysis::counted`] and symbol: samples, and their periods.
-    of_functions: HashMap<(usize, Svma), (u64, f64)>,
+    /// By index of the module in [`Analysis::counted`] and symbol: samples, and their periods. `None` is all of a module that was not read.
+    of_functions: HashMap<(usize, Option<Svma>), (u64, f64)>,
 }
 
 impl Times {
@@ -66,9 +66,11 @@ impl Times {
                 let periods = sums.ebs_periods as f64;
                 times.samples += sums.ebs_samples;
                 times.periods += periods;
-                let Code::Read(code) = &module.counts.code else { continue };
-                let Some(block) = code.blocks.blocks().get(*block as usize) else { continue };
-                let of = times.of_functions.entry((index, code.functions.get(block.function).symbol)).or_default();
+                let symbol = module.function_symbol(*block);
+                if symbol.is_none() && matches!(module.counts.code, Code::Read(_)) {
+                    continue;
+                }
+                let of = times.of_functions.entry((index, symbol)).or_default();
                 of.0 += sums.ebs_samples;
                 of.1 += periods;
             }
@@ -76,8 +78,8 @@ impl Times {
         (times.periods > 0.0).then_some(times)
     }
 
-    /// Of the function of a module with that symbol.
-    pub fn of_function(&self, module: usize, symbol: Svma) -> TimeShare {
+    /// Of the function of a module with that symbol; without one, of a module that was not read.
+    pub fn of_function(&self, module: usize, symbol: Option<Svma>) -> TimeShare {
         let (samples, periods) = self.of_functions.get(&(module, symbol)).copied().unwrap_or_default();
         TimeShare::of((samples as f64, periods), (self.samples as f64, self.periods))
     }

@@ -17,7 +17,7 @@ pub use analysed_module::AnalysedModule;
 pub use block_counts::{BlockCount, Decider, sums_by_block};
 pub use broken::BrokenStreams;
 pub use code_features::CodeFeatures;
-pub use groups::{Group, GroupBy, GroupId, Groups, TaskGroups};
+pub use groups::{Group, GroupBy, GroupId, Groups, TaskGroups, UNKNOWN_CGROUP};
 pub(crate) use interval_sum::{Executions, IntervalSum, sum_over_addresses};
 pub use locate::{
     Detail, Located, LocatedBranch, LocatedCut, LocatedIp, LocatedPath, LocatedStart, LocatedStream, ModuleHits,

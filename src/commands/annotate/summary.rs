@@ -19,7 +19,7 @@ pub fn print(report: &Report<'_>, top: usize, out: &mut dyn Write) -> anyhow::Re
     let has_time = ranked.iter().any(|of| of.time.is_some());
     let time = |of: &Ranked| of.time.map_or(0.0, |time| time.share);
     ranked.sort_by(|one, other| time(other).total_cmp(&time(one)));
-    if let Some(slowest) = slowest(&ranked) {
+    if let Some(slowest) = slowest(ranked.iter().copied()) {
         print_line("slow", &slowest, out, report.layout)?;
         writeln!(out)?;
     }
@@ -79,13 +79,13 @@ fn is_slow(of: &Ranked) -> bool {
 }
 
 /// The function that takes most of the time beyond its share of the instructions, if that is surely more.
-fn slowest(ranked: &[&Ranked]) -> Option<String> {
+pub fn slowest<'r>(ranked: impl IntoIterator<Item = &'r Ranked>) -> Option<String> {
     let beyond = |of: &Ranked| of.time.map_or(0.0, |time| time.share) - of.share;
-    let is_sure = |of: &&&Ranked| {
+    let is_sure = |of: &&Ranked| {
         let widths = of.time.map_or(0.0, |time| time.error) + of.share_interval.half_width.unwrap_or(1.0);
         is_slow(of) && beyond(of) > widths
     };
-    let of = ranked.iter().filter(is_sure).max_by(|one, other| beyond(one).total_cmp(&beyond(other)))?;
+    let of = ranked.into_iter().filter(is_sure).max_by(|one, other| beyond(one).total_cmp(&beyond(other)))?;
     let (time, long) = (of.time?, long(of)?);
     let [time, instructions] =
         [share_cells(time.share, 1.0, time.interval()), share_cells(of.share, 1.0, of.share_interval)]

@@ -1,13 +1,13 @@
 //! What the mix of a page is added up from: attributes, functions, and blocks with their kinds of instructions.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
-use analyzer::Analysis;
 use analyzer::address::Svma;
-use analyzer::annotate::Ranked;
+use analyzer::annotate::{Ranked, TimeShare, Times};
 use analyzer::mix::{
-    Attribute, Composition, Dimension, Key, NO_SOURCE, Places, TaskBlock, Tasks, Taxonomies, UNREADABLE,
+    Attribute, Composition, Dimension, InnermostLoops, Key, NO_SOURCE, Places, TaskBlock, Tasks, Taxonomies, UNREADABLE,
 };
+use analyzer::{Analysis, GroupCount};
 use reports::lacks::without_lines;
 use serde::Serialize;
 
@@ -20,9 +20,13 @@ use crate::usage::CommandLine;
 /// Lines of the source, and places where one begins (or counts of blocks by thread), that a page has at most: more would make it large.
 const MOST_LINES: usize = 30_000;
 const MOST_RUNS: usize = 200_000;
+/// Loops that it has at most as values of a key.
+const MOST_LOOPS: usize = 30_000;
 /// Facts that the page adds up: each kind of instructions in each place of a block, for each task. A browser keeps them all.
 const MOST_FACTS: usize = 2_000_000;
 
+/// The keys of tasks.
+pub const TASKS: &str = "process, thread, comm, phase and cgroup";
 /// Keys of tasks whose values have the numbers that the system gave out.
 const NUMBERED: [Dimension; 2] = [Dimension::Process, Dimension::Thread];
 
@@ -36,6 +40,14 @@ pub struct Functions {
     executed: Vec<Short>,
     share_error: Vec<Option<Short>>,
     rest_on_little: Vec<usize>,
+    /// Share of the time, and half of its interval. Nothing where the recording does not tell time.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    time: Vec<Short>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    time_error: Vec<Short>,
+    /// How many times as long an instruction of it took as one of all code does; null where either share may be none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    time_per_instruction: Vec<Option<Short>>,
 }
 
 /// All blocks that were counted, by column.
@@ -54,6 +66,31 @@ pub struct Blocks {
     /// The tasks that executed it, and which part of its executions each. Nothing where they are no keys.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tasks: Vec<Vec<(u32, Short)>>,
+    /// Share of the time. Nothing where the recording does not tell time.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    time: Vec<Short>,
+    /// The part of its time that each of its `tasks` took; nothing of a block without any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    task_times: Vec<Vec<Short>>,
+    /// Samples of time, of which all these are parts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    time_samples: Option<u64>,
+}
+
+/// The periods of samples of time, by block and task.
+pub type TaskTimes = HashMap<TaskBlock, BTreeMap<u32, f64>>;
+
+/// Those of an analysis that tells tasks apart.
+pub fn task_times(analysis: &Analysis) -> TaskTimes {
+    let mut times = TaskTimes::new();
+    for module in analysis.counted.iter().filter(|_| analysis.tells_time()) {
+        let counts = module.group_counts(&analysis.scale).filter(|of| of.ebs.1 > 0);
+        for GroupCount { group, block, ebs: (_, periods), .. } in counts {
+            let of_block = times.entry((module.counts.module, module.is_read(), block.start)).or_default();
+            *of_block.entry(group.0).or_default() += periods as f64;
+        }
+    }
+    times
 }
 
 /// All of it.
@@ -92,12 +129,37 @@ impl Composed {
             let index = composed.functions.add(of.name.clone(), of.module, Some(of.symbol), of.executed);
             composed.functions.share_error.push(of.share_interval.half_width.map(Short));
             composed.functions.rest_on_little.extend(of.share_interval.rests_on_little.then_some(index));
+            if let Some(time) = of.time {
+                composed.functions.add_time(time, time.per_instruction(of.share, of.share_interval));
+            }
             composed.by_symbol.insert((of.module, of.symbol), index);
         }
+        let times = Times::of(analysis);
         for (module, kinds) in composition.blocks.iter_mut().enumerate() {
-            composed.add_blocks(analysis, module, kinds);
+            composed.add_blocks(analysis, module, kinds, times.as_ref());
+        }
+        if analysis.tells_time() {
+            composed.add_times(analysis);
         }
         composed
+    }
+
+    /// Adds which part of the time each block took.
+    fn add_times(&mut self, analysis: &Analysis) {
+        let (mut times, mut all) = (vec![0.0; self.blocks.start.len()], (0, 0.0));
+        for (index, module) in analysis.counted.iter().enumerate() {
+            for GroupCount { block, ebs: (samples, periods), .. } in module.group_counts(&analysis.scale) {
+                all.0 += samples;
+                all.1 += periods as f64;
+                if let Some(&at) = self.by_start.get(&(index, block.start)) {
+                    times[at] += periods as f64;
+                }
+            }
+        }
+        if all.1 > 0.0 {
+            self.blocks.time = times.into_iter().map(|time| Short(time / all.1)).collect();
+            self.blocks.time_samples = Some(all.0);
+        }
     }
 
     /// Adds keys of the source, if they are not too many.
@@ -132,16 +194,38 @@ impl Composed {
         }
     }
 
+    /// Adds the key of loops, if they are not too many.
+    pub fn add_loops(&mut self, analysis: &Analysis, loops: &InnermostLoops) {
+        let number = loops.attribute.values.len();
+        if number > MOST_LOOPS {
+            let many = count(number as f64);
+            self.without.push(format!("loop is no key: {many} loops would make the page too large"));
+            return;
+        }
+        let mut key = of_attribute(&loops.attribute);
+        let values = std::mem::take(&mut key.of_kinds);
+        key.of_blocks = vec![0; self.blocks.start.len()];
+        for ((index, module), innermost) in analysis.counted.iter().enumerate().zip(&loops.blocks) {
+            for (block, innermost) in module.blocks.iter().zip(innermost) {
+                let value = innermost.and_then(|innermost| values.get(innermost as usize));
+                if let (Some(&at), Some(value)) = (self.by_start.get(&(index, block.start)), value) {
+                    key.of_blocks[at] = *value;
+                }
+            }
+        }
+        self.keys.push(key);
+    }
+
     /// Adds keys of tasks, if they are not too many; of a recording that is compared, those alone whose values another one can have.
-    pub fn add_tasks(&mut self, analysis: &Analysis, tasks: &Tasks, is_compared: bool) {
+    pub fn add_tasks(&mut self, analysis: &Analysis, (tasks, times): &(Tasks, TaskTimes), is_compared: bool) {
         if tasks.executions.len() > MOST_RUNS {
             let many = count(tasks.executions.len() as f64);
-            self.without.push(format!(
-                "process, thread, comm and phase are no keys: {many} counts of blocks by thread would make the page too large"
-            ));
+            self.without
+                .push(format!("{TASKS} are no keys: {many} counts of blocks by thread would make the page too large"));
             return;
         }
         let mut of_blocks = vec![Vec::new(); self.blocks.start.len()];
+        let mut task_times = vec![Vec::new(); if self.blocks.time.is_empty() { 0 } else { of_blocks.len() }];
         let by_block = tasks.executions.chunk_by(|one, other| one.0 == other.0);
         let by_block: HashMap<TaskBlock, &[(TaskBlock, u32, f64)]> =
             by_block.filter_map(|executions| Some((executions.first()?.0, executions))).collect();
@@ -153,19 +237,29 @@ impl Composed {
                     continue;
                 };
                 let sum: f64 = executions.iter().map(|(.., count)| count).sum();
-                of_blocks[at] = executions.iter().map(|(_, task, count)| (*task, Short(count / sum))).collect();
+                let mut parts: Vec<(u32, Short)> =
+                    executions.iter().map(|(_, task, count)| (*task, Short(count / sum))).collect();
+                if let (Some(times), Some(of_block)) = (times.get(&place), task_times.get_mut(at)) {
+                    // Of some tasks, samples were seen and no executions.
+                    let is_new = |task: &&u32| executions.iter().all(|(_, executes, _)| executes != *task);
+                    parts.extend(times.keys().filter(is_new).map(|task| (*task, Short(0.0))));
+                    let all: f64 = times.values().sum();
+                    let time = |(task, _): &(u32, Short)| Short(times.get(task).map_or(0.0, |time| time / all));
+                    *of_block = parts.iter().map(time).collect();
+                }
+                of_blocks[at] = parts;
             }
         }
         let facts = self.facts(&of_blocks);
         if facts > MOST_FACTS {
             let many = count(facts as f64);
             self.without.push(format!(
-                "process, thread, comm and phase are no keys: {many} counts of kinds of instructions by block and thread would make the page \
-                 too large"
+                "{TASKS} are no keys: {many} counts of kinds of instructions by block and thread would make the page too large"
             ));
             return;
         }
         self.blocks.tasks = of_blocks;
+        self.blocks.task_times = task_times;
         let is_number = |key: &Key| NUMBERED.iter().any(|dimension| *key == Key::Dimension(*dimension));
         let mut attributes: Vec<&Attribute> = tasks.attributes.iter().collect();
         if is_compared {
@@ -173,6 +267,9 @@ impl Composed {
             self.without.push(
                 "process and thread are no keys of two recordings, because their numbers are new ones in each: comm has their names".to_owned(),
             );
+        }
+        if !tasks.attributes.iter().any(|attribute| attribute.key == Dimension::Cgroup) {
+            self.without.push("cgroup is no key: the recording does not tell control groups".to_owned());
         }
         self.keys.extend(attributes.into_iter().map(|attribute| {
             let mut key = of_attribute(attribute);
@@ -194,11 +291,14 @@ impl Composed {
         self.blocks.kinds.iter().enumerate().map(of_block).fold(0, usize::saturating_add)
     }
 
-    fn add_blocks(&mut self, analysis: &Analysis, index: usize, kinds: &mut [Vec<u32>]) {
+    fn add_blocks(&mut self, analysis: &Analysis, index: usize, kinds: &mut [Vec<u32>], times: Option<&Times>) {
         let Some(module) = analysis.counted.get(index) else { return };
         let unread = (!module.is_read() && module.instructions() > 0.0).then(|| {
             let function = self.functions.add(UNREADABLE.to_owned(), index, None, module.instructions());
             self.functions.share_error.push(None);
+            if let Some(times) = times {
+                self.functions.add_time(times.of_function(index, None), None);
+            }
             function
         });
         for (block, kinds) in module.blocks.iter().zip(kinds).filter(|(_, kinds)| !kinds.is_empty()) {
@@ -230,6 +330,12 @@ impl Functions {
         self.start.push(start.map(Address));
         self.executed.push(Short(executed));
         self.name.len() - 1
+    }
+
+    fn add_time(&mut self, time: TimeShare, per_instruction: Option<f64>) {
+        self.time.push(Short(time.share));
+        self.time_error.push(Short(time.error));
+        self.time_per_instruction.push(per_instruction.map(Short));
     }
 }
 

@@ -16,6 +16,7 @@ use super::names::Names;
 use super::short::Short;
 use super::side::FoundContexts;
 use super::source::{Source, SourceLines};
+use crate::commands::annotate::slowest;
 use crate::commands::diff::Report;
 use crate::output::{Head, count, head_lines};
 
@@ -31,6 +32,9 @@ pub struct Data<'a> {
     head: &'a Head,
     /// The head for people: a title and a text each.
     lines: Vec<(&'static str, String)>,
+    /// The function that takes most of the time beyond its share of the instructions, in a sentence.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    slow: Option<String>,
     lacks: &'a [String],
     /// Paths, by module of the analysis.
     modules: Vec<&'a str>,
@@ -80,6 +84,7 @@ impl<'a> Data<'a> {
             instructions: Short(analysis.instructions()),
             head,
             lines: head_lines(head, analysis.instructions()),
+            slow: slowest(&annotation.ranked),
             lacks: &annotation.lacks,
             modules,
             keys: composed.keys,

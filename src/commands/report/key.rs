@@ -22,6 +22,9 @@ pub struct KeyData {
     /// The same by place of the source.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub of_places: Vec<u32>,
+    /// The same by block.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub of_blocks: Vec<u32>,
     /// The same by task.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub of_tasks: Vec<u32>,
@@ -46,6 +49,7 @@ pub fn of_block(key: Dimension) -> KeyData {
         values: Vec::new(),
         of_kinds: Vec::new(),
         of_places: Vec::new(),
+        of_blocks: Vec::new(),
         of_tasks: Vec::new(),
         counts: Vec::new(),
         share_errors: Vec::new(),
@@ -65,6 +69,7 @@ pub fn of_attribute(attribute: &Attribute) -> KeyData {
         values: values.iter().map(|value| value.text.clone()).collect(),
         of_kinds: of_kinds.clone(),
         of_places: Vec::new(),
+        of_blocks: Vec::new(),
         of_tasks: Vec::new(),
         counts: values.iter().map(|value| Short(value.count)).collect(),
         share_errors: values.iter().map(|value| value.uncertainty.share.half_width.map(Short)).collect(),

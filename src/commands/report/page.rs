@@ -15,7 +15,7 @@ const STYLE: &str = include_str!("../../../page/page.css");
 const BODY: &str = include_str!("../../../page/body.html");
 
 /// The modules of the script, each after those that it imports from.
-const MODULES: [&str; 21] = [
+const MODULES: [&str; 22] = [
     include_str!("../../../page/number.js"),
     include_str!("../../../page/text.js"),
     include_str!("../../../page/grouped.js"),
@@ -24,6 +24,7 @@ const MODULES: [&str; 21] = [
     include_str!("../../../page/focus.js"),
     include_str!("../../../page/pivot.js"),
     include_str!("../../../page/compared.js"),
+    include_str!("../../../page/looped.js"),
     include_str!("../../../page/recording.js"),
     include_str!("../../../page/unpack.js"),
     include_str!("../../../page/changes.js"),
@@ -56,8 +57,8 @@ pub fn write(title: &str, data: &Data<'_>, out: &mut dyn Write) -> anyhow::Resul
          <script type=\"application/zlib;base64\" id=\"data\">",
         escaped(title)
     )?;
-    // A fifth of the size. Higher levels take much longer than what they save takes to load.
-    let packed = ZlibEncoder::new(EncoderWriter::new(&mut *out, &STANDARD), Compression::new(3));
+    // A sixth of the size. Higher levels take much longer than what they save takes to load.
+    let packed = ZlibEncoder::new(EncoderWriter::new(&mut *out, &STANDARD), Compression::new(5));
     let mut packed = BufWriter::with_capacity(1 << 16, packed);
     serde_json::to_writer(&mut packed, data)?;
     packed.into_inner().map_err(std::io::IntoInnerError::into_error)?.finish()?.finish()?;

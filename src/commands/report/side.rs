@@ -1,15 +1,15 @@
 //! A recording that a page shows, or that it is compared with.
 
-use analyzer::annotate::{Annotation, Query, SourceTexts, annotate};
+use analyzer::annotate::{Annotation, LoopTable, Query, SourceTexts, annotate};
 use analyzer::calls::Calls;
 use analyzer::counting::{Detail, GroupBy, TaskGroups};
-use analyzer::mix::{Places, Tasks, Taxonomies};
+use analyzer::mix::{InnermostLoops, Places, Tasks, Taxonomies};
 use analyzer::{Analysis, Origin};
 use formats::phase_mark;
 use perfdata::RecordType;
 
 use super::Args;
-use super::composed::Composed;
+use super::composed::{Composed, TASKS, TaskTimes, task_times};
 use super::data::Data;
 use crate::commands::export::contexts::{describe, without_branches};
 use crate::input::{Input, require_samples};
@@ -66,16 +66,21 @@ impl<'a> Side<'a> {
             places.notes.iter().filter(|note| !self.annotation.notes.contains(note)).for_each(output::say);
             composed.add_places(&self.analysis, &places);
         }
+        let loops = match args.no_source {
+            true => LoopTable::without_lines(&self.analysis),
+            false => LoopTable::of(&self.analysis, args.input.analysis.threads()),
+        };
+        composed.add_loops(&self.analysis, &InnermostLoops::of(&self.analysis, &loops));
         match self.tasks()? {
             Ok(tasks) => composed.add_tasks(&self.analysis, &tasks, args.after.is_some()),
-            Err(why) => composed.without.push(format!("process, thread, comm and phase are no keys: {why}")),
+            Err(why) => composed.without.push(format!("{TASKS} are no keys: {why}")),
         }
         Ok(composed)
     }
 
-    /// Who executed what, or why that is not in the page. The recording is analysed once more for it: where there are many threads, counts by
+    /// Who executed what, with its time, or why that is not in the page. The recording is analysed once more for it: where there are many threads, counts by
     /// thread take much memory.
-    fn tasks(&self) -> anyhow::Result<Result<Tasks, String>> {
+    fn tasks(&self) -> anyhow::Result<Result<(Tasks, TaskTimes), String>> {
         match self.analysis.origin {
             Origin::Exact => return Ok(Err("exact counts do not tell them apart".to_owned())),
             Origin::Flow => return Ok(Err("a file of `hbbp merge` does not tell them apart".to_owned())),
@@ -90,8 +95,9 @@ impl<'a> Side<'a> {
             let most = count(MOST_THREADS as f64);
             return Ok(Err(format!("more than {most} threads have samples; `hbbp mix --rows thread` has them")));
         }
-        let by = GroupBy { tasks: TaskGroups::Thread, phases: true, cgroups: false };
-        Ok(Ok(Tasks::of(&self.input.analyze_again(by, Detail::Blocks)?)))
+        let by = GroupBy { tasks: TaskGroups::Thread, phases: true, cgroups: true };
+        let analysis = self.input.analyze_again(by, Detail::Blocks)?;
+        Ok(Ok((Tasks::of(&analysis), task_times(&analysis))))
     }
 
     /// What a page shows of it.
