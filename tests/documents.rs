@@ -142,6 +142,11 @@ fn lists_of_blocks_are_read_by_other_reports() {
     let said = listed["head"]["degraded"].to_string();
     assert!(said.contains("nothing is known of their ±") && said.contains("in code that was not read"), "{said}");
     assert!(!said.contains("not in the list"), "{said}");
+    // What was weaker in the recording is so in the list.
+    assert_eq!(listed["head"]["unit"], "relative");
+    for sentence in blocks["head"]["degraded"].as_array().unwrap() {
+        assert!(listed["head"]["degraded"].as_array().unwrap().contains(sentence), "{sentence}: {said}");
+    }
 
     // The hottest two alone: what is missing is said.
     let hottest = json(&[&["blocks", "--top", "2"], &recorded[..]].concat());
@@ -156,8 +161,19 @@ fn lists_of_blocks_are_read_by_other_reports() {
     let said = again["head"]["degraded"].to_string();
     assert!(said.contains("of the instructions are not in the list"), "{said}");
 
+    let table = support::stdout(&[&["mix"], &options(&file, &fixture)[..]].concat());
+    assert!(table.lines().any(|line| line.starts_with("# weaker   blocks with ")), "what is missing is seen: {table}");
+
+    // Of exact counts, it has exact counts.
+    let truth = fixture.truth();
+    write(&json(&[&["blocks"], &options(&truth, &fixture)[..]].concat()));
+    let [listed, exact] =
+        [&file, &truth].map(|of| json(&[&["mix", "--rows", "function"], &options(of, &fixture)[..]].concat()));
+    assert_eq!((&listed["source"], &listed["rows"]), (&exact["source"], &exact["rows"]));
+
     // What cannot be is refused.
-    for (field, value) in [("count", Value::from(-1.0)), ("module", 99.into()), ("end", 0.into())] {
+    let impossible = [("count", Value::from(-1.0)), ("count", 1e300.into()), ("instructions", (1_u64 << 40).into())];
+    for (field, value) in impossible.into_iter().chain([("module", 99.into()), ("end", 0.into())]) {
         let mut wrong = hottest.clone();
         wrong["blocks"][1][field] = value;
         write(&wrong);

@@ -62,7 +62,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let search = args.binaries.search();
     let truth = if args.from.is_empty() {
-        count_under_callgrind(&args.command, search, None)?
+        count_under_callgrind(&args.command, search, (None, false))?
     } else {
         convert(&args.from, search)?
     };

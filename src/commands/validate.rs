@@ -104,7 +104,7 @@ fn compare(args: &Args, input: &Input<'_>, read: Option<Truth>) -> anyhow::Resul
             let hidden = Some(&CommandOutput::Hidden).filter(|_| args.input.stdout() != Some(&CommandOutput::Stderr));
             let mut stdout = OpenedOutput::open(hidden.or(args.input.stdout()))?;
             stdout.begin();
-            count_under_callgrind(args.input.command(), search.clone(), Some(stdout.stdio()?))?
+            count_under_callgrind(args.input.command(), search.clone(), (Some(stdout.stdio()?), args.input.is_quiet()))?
         }
     };
     let analysis = input.analyze(GroupBy::default())?;

@@ -75,8 +75,10 @@ pub enum OpenError {
         source: std::io::Error,
     },
     /// No CPU of the chosen ones has the event's PMU.
-    #[error("none of the CPUs {0} can count the chosen events")]
-    NoCpu(CpuList),
+    #[error(
+        "none of the chosen CPUs is online and can count the events: /sys/devices/system/cpu/online lists those that are"
+    )]
+    NoCpu,
     /// All threads ended before they could be recorded.
     #[error("the threads to record have ended")]
     Gone,
@@ -252,7 +254,7 @@ pub(crate) fn open(
     match (opened.events.is_empty(), gone) {
         (false, _) => Ok(opened),
         (true, true) => Err(OpenError::Gone),
-        (true, false) => Err(OpenError::NoCpu(cpus.clone())),
+        (true, false) => Err(OpenError::NoCpu),
     }
 }
 

@@ -22,11 +22,13 @@ const DUMP_BEFORE: [&str; 4] = ["fork", "vfork", "_Fork", "execve"];
 pub fn count_under_callgrind(
     command: &[OsString],
     search: BinarySearch,
-    stdout: Option<Stdio>,
+    (stdout, quiet): (Option<Stdio>, bool),
 ) -> anyhow::Result<Truth> {
     let folder = tempfile::Builder::new().prefix("hbbp-truth-").tempdir().context("a folder for the counts")?;
     let environment = pinned_environment();
-    say!("counting every instruction under valgrind, 10 to 100 times slower");
+    if !quiet {
+        say!("counting every instruction under valgrind, 10 to 100 times slower");
+    }
     let mut valgrind = valgrind(folder.path(), command, stdout);
     valgrind.envs(environment.iter().cloned());
     let status = with_inherited(&mut valgrind).status().map_err(explain)?;
