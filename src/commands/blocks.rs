@@ -139,12 +139,18 @@ impl Columns {
         }
     }
 
-    /// What they are called.
-    pub fn titles(&self) -> Vec<(&'static str, Align)> {
+    /// What those of counts are called.
+    fn titles_of_counts(&self) -> Vec<(&'static str, Align)> {
         let mut titles = vec![("share", Align::Right), ("±", Align::Right), ("count", Align::Right)];
         if self.has_both {
             titles.extend([("ebs", Align::Right), (self.branches, Align::Right), ("chosen", Align::Left)]);
         }
+        titles
+    }
+
+    /// What all are called.
+    pub fn titles(&self) -> Vec<(&'static str, Align)> {
+        let mut titles = self.titles_of_counts();
         titles.extend([("instr", Align::Right), ("start", Align::Right)]);
         titles.extend(self.has_bias.then_some(("bias", Align::Left)));
         titles.extend([("module", Align::Left), ("function", Align::Left)]);
@@ -157,23 +163,33 @@ impl Columns {
         (0..titles.len()).filter(|&column| ["ebs", self.branches, "chosen"].contains(&titles[column].0)).collect()
     }
 
-    /// The cells of a block.
-    pub fn cells(&self, analysis: &Analysis, instructions: f64, row: &Row<'_>) -> Vec<String> {
+    /// The counts of a block.
+    fn counts(&self, analysis: &Analysis, instructions: f64, row: &Row<'_>) -> Vec<String> {
         let counts = &row.block.count;
-        let size = row.block.size;
         let shown = |value: f64| count(rounded(value, row.count));
         let mut cells = share_cells(row.executed(), instructions, row.share).to_vec();
         cells.push(shown(counts.count));
         if self.has_both {
             cells.extend([shown(counts.ebs), shown(counts.lbr), title_of_source(analysis, counts.chosen).to_owned()]);
         }
-        let estimated = if size.decoded { "" } else { "~" };
+        cells
+    }
+
+    /// The cells of a block.
+    pub fn cells(&self, analysis: &Analysis, instructions: f64, row: &Row<'_>) -> Vec<String> {
+        let mut cells = self.counts(analysis, instructions, row);
         let path = &analysis.modules.get(row.module.counts.module).path;
-        cells.extend([format!("{estimated}{:.0}", size.instructions), row.block.start.to_string()]);
-        cells.extend(self.has_bias.then(|| if counts.bias { "bias" } else { "" }.to_string()));
+        cells.extend([length(row), row.block.start.to_string()]);
+        cells.extend(self.has_bias.then(|| if row.block.count.bias { "bias" } else { "" }.to_string()));
         cells.extend([base_name(path), row.module.function_name(row.block.index).unwrap_or_default()]);
         cells
     }
+}
+
+/// How many instructions a block has.
+fn length(row: &Row<'_>) -> String {
+    let estimated = if row.block.size.decoded { "" } else { "~" };
+    format!("{estimated}{:.0}", row.block.size.instructions)
 }
 
 fn table(

@@ -6,15 +6,17 @@ use std::io::Write;
 use analyzer::Analysis;
 use analyzer::address::Svma;
 use analyzer::annotate::{AnnotatedBlock, AnnotatedFunction, Annotation, Query, SourceTexts, annotate};
+use analyzer::mix::UNREADABLE;
+use analyzer::recording::base_name;
 use reports::blocks::Row;
 use serde_json::Value;
 
-use super::Columns;
+use super::{Columns, length};
 use crate::commands::annotate::Annotated;
 use crate::commands::annotate::code::{digits, heat_of_share, instructions};
 use crate::commands::annotate::json::instruction;
 use crate::commands::annotate::listing::{Line, Listing};
-use crate::output::{Align, Colours, Layout, Role};
+use crate::output::{Colours, Layout, Role};
 
 /// The functions that blocks are of, and where the blocks are in them.
 pub struct BlockCode<'a> {
@@ -88,18 +90,15 @@ impl<'a> BlockCode<'a> {
     ) -> std::io::Result<()> {
         let of = self.annotated();
         let columns = Columns::of(self.analysis, rows);
-        let numbers = columns.titles().iter().take_while(|(title, _)| *title != "instr").count();
         let digits = digits(rows.iter().filter_map(|row| self.block(row)).map(|(_, block)| block));
         let mut lines = Vec::new();
         for (at, row) in rows.iter().enumerate() {
             lines.extend((at > 0).then(Line::default));
-            let mut cells = columns.cells(self.analysis, of.instructions, row);
-            let rest = cells.split_off(numbers);
             lines.push(Line {
+                cells: columns.counts(self.analysis, of.instructions, row),
                 heat: heat_of_share(of.share(row.executed())),
-                body: titled(&columns, rest),
+                body: self.titled(row),
                 role: Role::Title,
-                cells,
                 ..Line::default()
             });
             match self.block(row) {
@@ -109,25 +108,21 @@ impl<'a> BlockCode<'a> {
                 None => lines.push(Line { body: "  not readable".into(), role: Role::Dim, ..Line::default() }),
             }
         }
-        let titles = columns.titles().into_iter().take(numbers).map(|(title, _)| title).collect();
+        let titles = columns.titles_of_counts().into_iter().map(|(title, _)| title).collect();
         let listing = Listing { titles, dispensable: vec!["ebs", columns.branches, "chosen", "±"], bars: 0, lines };
         let fence = |out: &mut dyn Write| if layout == Layout::Markdown { writeln!(out, "```") } else { Ok(()) };
         fence(out)?;
         listing.print(out, layout.width(), colours)?;
         fence(out)
     }
-}
 
-/// What a block is, from the cells of its row that are no counts: `deflate (gzip) 0x4030, 14 instructions, bias`.
-fn titled(columns: &Columns, rest: Vec<String>) -> String {
-    let titles = columns.titles();
-    let named = |name: &str| {
-        let first = titles.len() - rest.len();
-        titles.iter().skip(first).position(|(title, _): &(&str, Align)| *title == name).and_then(|at| rest.get(at))
-    };
-    let cell = |name: &str| named(name).map_or("", String::as_str);
-    let function = if cell("function").is_empty() { "[unreadable]" } else { cell("function") };
-    let instructions = if cell("instr") == "1" { "instruction" } else { "instructions" };
-    let bias = if cell("bias").is_empty() { "" } else { ", bias" };
-    format!("{function} ({}) {}, {} {instructions}{bias}", cell("module"), cell("start"), cell("instr"))
+    /// What a block is: `deflate (gzip) 0x4030, 14 instructions, bias`.
+    fn titled(&self, row: &Row<'_>) -> String {
+        let path = &self.analysis.modules.get(row.module.counts.module).path;
+        let function = row.module.function_name(row.block.index).unwrap_or_else(|| UNREADABLE.to_owned());
+        let (file, start, length) = (base_name(path), row.block.start, length(row));
+        let instructions = if length == "1" { "instruction" } else { "instructions" };
+        let bias = if row.block.count.bias { ", bias" } else { "" };
+        format!("{function} ({file}) {start}, {length} {instructions}{bias}")
+    }
 }
