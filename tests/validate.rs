@@ -360,7 +360,10 @@ fn a_truth_of_something_else_is_refused() {
         changed(&|truth| truth["blocks"][0]["end"] = json!(A + 6)),
         "two blocks with the same code: 0x401000 to 0x401006",
     );
-    check(changed(&|truth| truth["head"] = json!(null)), "it is no list of blocks as `hbbp truth` writes it");
+    check(
+        changed(&|truth| truth["head"] = json!(null)),
+        "it is no list of blocks as `hbbp truth` and `hbbp blocks` write them",
+    );
     check(
         setup.error_of(truth_of_another_binary(&setup).to_string().as_bytes()),
         "another binary: the truth has build id ff, the recording 0102030405060708",
