@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use model::{Features, Rule, Rules, Source};
@@ -22,6 +23,7 @@ use crate::counting::{
 use crate::estimation::{Estimate, RanOn, estimate};
 use crate::flow::{AnalysedFlow, ChosenCount, of_recording};
 use crate::kernel_files::place_kernel;
+use crate::lines::{SourceIndex, joined};
 use crate::parallel::in_parallel;
 use crate::paths::{BranchPaths, CodeMap, PathQuery, PathWalker, Wanted};
 use crate::processor_trace::follow;
@@ -534,8 +536,7 @@ fn describe_what_is_missing(
     modules: &ModuleTable,
     options: &Options<'_>,
 ) {
-    let damage = summary.records.damage.iter().map(|damage| format!("the recording is damaged: {damage}"));
-    summary.shortcomings.extend(damage);
+    summary.shortcomings.extend(summary.records.damage_in_words());
     describe_unread_code(summary, counted, modules);
     let notes = &mut summary.shortcomings;
     for module in counted {
@@ -634,6 +635,12 @@ impl CountedModule {
             }
             Code::Unread { .. } => None,
         }
+    }
+
+    /// The debug information of what ran of it, read by so many threads once for all who ask; `None` where the code was not read.
+    pub(crate) fn source(&self, threads: usize) -> Option<Arc<SourceIndex>> {
+        let Code::Read(code) = &self.counts.code else { return None };
+        Some(code.source(joined(self.blocks.iter().map(|block| block.start..block.end)), threads))
     }
 
     /// Name of the function a block belongs to, demangled; `None` where the code was not read.

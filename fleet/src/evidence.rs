@@ -140,8 +140,7 @@ fn of_recording(recording: &Recording, search: &BinarySearch, damaged: bool, thr
     if summary.records.samples.iter().all(|samples| *samples == 0) {
         bail!("the recording has no samples: record something that runs longer, or sample more often");
     }
-    let mut weaker: Vec<String> =
-        summary.records.damage.iter().map(|damage| format!("the recording is damaged: {damage}")).collect();
+    let mut weaker: Vec<String> = summary.records.damage_in_words().into_iter().collect();
     if summary.records.malformed > 0 {
         weaker.push(format!("{} records could not be read", summary.records.malformed));
     }

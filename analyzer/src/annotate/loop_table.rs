@@ -10,7 +10,7 @@ use crate::annotate::source;
 use crate::annotate::ways::WaysOf;
 use crate::code::{demangle, instructions};
 use crate::counting::{AnalysedModule, Code};
-use crate::lines::{SourceIndex, joined, short_names};
+use crate::lines::short_names;
 
 /// The innermost loop of every block of the functions that ran.
 #[derive(Clone, Debug, Default)]
@@ -134,8 +134,8 @@ impl LoopTable {
             by_module.entry(one.module).or_default().push(at);
         }
         for (module, of_module) in by_module {
-            let Code::Read(code) = &analysis.counted[module].counts.code else { continue };
-            let index = source_of(code, of_module.iter().map(|at| self.loops[*at].header), threads);
+            // Of functions that ran, all is read.
+            let Some(index) = analysis.counted[module].source(threads) else { continue };
             for at in of_module {
                 let one = &mut self.loops[at];
                 one.line = source::place(&index, one.header).map(|place| (place.path.to_owned(), place.line));
@@ -161,11 +161,4 @@ impl LoopTable {
             one.name = if is_alone { base } else { format!("{base}@{:x}", one.header.0) };
         }
     }
-}
-
-/// The debug information of these instructions.
-fn source_of(code: &AnalysedModule, at: impl Iterator<Item = Svma>, threads: usize) -> SourceIndex {
-    let mut headers: Vec<_> = at.map(|at| at..Svma(at.0.saturating_add(1))).collect();
-    headers.sort_by_key(|range| range.start);
-    SourceIndex::read(&code.binary, &joined(headers), threads.max(1))
 }

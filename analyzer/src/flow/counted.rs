@@ -55,12 +55,11 @@ impl Counted {
             // Its members were put in another order.
             Err(DocumentError::Schema(schema)) if schema == SCHEMA => merged(),
             list => {
-                let (list, exact) = (list?, Origin::Exact);
-                let ((flow, notes), origin) = match &list {
-                    BlockList::Counted(truth) => (Flow::of_truth(truth, search), exact),
-                    BlockList::Listed(blocks) if blocks.is_exact => (Flow::of_list(blocks, search), exact),
-                    BlockList::Listed(blocks) => (Flow::of_list(blocks, search), Origin::Flow),
+                let ((flow, notes), is_exact) = match &list? {
+                    BlockList::Counted(truth) => (Flow::of_truth(truth, search), true),
+                    BlockList::Listed(blocks) => (Flow::of_list(blocks, search), blocks.is_exact),
                 };
+                let origin = if is_exact { Origin::Exact } else { Origin::Flow };
                 Ok(Counted { flow, origin, notes })
             }
         }

@@ -13,19 +13,19 @@ use crate::code::{FunctionId, FunctionTable};
 use crate::flow::conservation::{Exit, KnownBlock, Outflow, outflows};
 use crate::flow::{BranchCount, Flow, FlowBuilder, ModuleAddress, RangeCount};
 use crate::recording::Module;
-use crate::truth::{ListedBlocks, Truth, TruthBlock, TruthModule, instructions_of};
+use crate::truth::{ListedBlocks, Truth, TruthBlock, TruthModule, executed, instructions_of};
 
 impl Flow {
     /// Of exact counts, whose binaries are looked for. Returns as well what could not be read or had to be guessed, in sentences.
     pub fn of_truth(truth: &Truth, search: &BinarySearch) -> (Flow, Vec<String>) {
-        Self::of_counts(truth, ("exact counts", true), search)
+        Self::of_counts(&truth.modules, ("exact counts", true), search)
     }
 
     /// Of a list of blocks: of those whose code was read. What is not in it is said first.
     pub fn of_list(list: &ListedBlocks, search: &BinarySearch) -> (Flow, Vec<String>) {
-        let (flow, of_counts) = Self::of_counts(&list.counts, ("counts of blocks", list.executions), search);
+        let (flow, of_counts) = Self::of_counts(&list.modules, ("counts of blocks", list.executions), search);
         let part = |instructions: f64| 100.0 * instructions / list.instructions.max(f64::MIN_POSITIVE);
-        let missing = part(list.instructions - list.unread - list.counts.instructions() as f64);
+        let missing = part(list.instructions - list.unread - executed(&list.modules) as f64);
         let mut notes = Vec::new();
         // Each count is rounded.
         if missing > 0.1 {
@@ -49,11 +49,15 @@ impl Flow {
     }
 
     /// What the counts are, in words, and whether they are executions.
-    fn of_counts(truth: &Truth, (what, executions): (&str, bool), search: &BinarySearch) -> (Flow, Vec<String>) {
+    fn of_counts(
+        modules: &[TruthModule],
+        (what, executions): (&str, bool),
+        search: &BinarySearch,
+    ) -> (Flow, Vec<String>) {
         let mut builder = FlowBuilder::default();
         let mut notes = Vec::new();
         let (mut conditional, mut guessed) = (0.0, 0.0);
-        for of in &truth.modules {
+        for of in modules {
             let module = Module::file(of.path.clone(), of.build_id.clone());
             match search.open(&module) {
                 Ok(binary) => {

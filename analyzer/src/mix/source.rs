@@ -6,8 +6,7 @@ use std::sync::Arc;
 use crate::Analysis;
 use crate::CountedModule;
 use crate::address::Svma;
-use crate::counting::Code;
-use crate::lines::{FileId, Position, SourceIndex, joined, short_names};
+use crate::lines::{FileId, Position, SourceIndex, short_names};
 use crate::mix::Dimension;
 use crate::mix::values::NONE;
 use crate::recording::ModuleId;
@@ -29,9 +28,7 @@ impl Sources {
         let mut of_modules = HashMap::new();
         let mut paths = BTreeSet::new();
         for module in &analysis.counted {
-            let Code::Read(code) = &module.counts.code else { continue };
-            let ran = joined(module.blocks.iter().map(|block| block.start..block.end));
-            let index = code.source(ran, threads);
+            let Some(index) = module.source(threads) else { continue };
             let named = index.spans().iter().filter_map(|span| index.file(span.position.file));
             paths.extend(named.map(str::to_owned));
             of_modules.insert(module.counts.module, index);

@@ -109,6 +109,11 @@ pub struct RecordCounts {
 }
 
 impl RecordCounts {
+    /// What damage there is, in a sentence.
+    pub fn damage_in_words(&self) -> Option<String> {
+        self.damage.as_ref().map(|damage| format!("the recording is damaged: {damage}"))
+    }
+
     /// Everything that was lost, each loss once.
     pub fn lost_in_all(&self) -> u64 {
         self.lost.max(self.lost_by_counters).saturating_add(self.lost_by_hardware)

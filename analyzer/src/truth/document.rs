@@ -89,7 +89,7 @@ struct Document {
     blocks: Vec<Block>,
 }
 
-#[derive(Default, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
 struct Head {
     source: String,
     unit: String,
@@ -135,22 +135,22 @@ struct Block {
 
 /// What `hbbp blocks --format json` prints, as far as it is of use.
 #[derive(Deserialize)]
-struct EstimatedDocument {
+struct ListedDocument {
     source: String,
     instructions: f64,
-    head: EstimatedHead,
+    head: ListedHead,
     modules: Vec<Module>,
-    blocks: Vec<EstimatedBlock>,
+    blocks: Vec<ListedBlock>,
 }
 
 #[derive(Deserialize)]
-struct EstimatedHead {
+struct ListedHead {
     unit: String,
     degraded: Vec<String>,
 }
 
 #[derive(Deserialize)]
-struct EstimatedBlock {
+struct ListedBlock {
     module: usize,
     start: u64,
     end: u64,
@@ -163,8 +163,8 @@ struct EstimatedBlock {
 /// Counts of blocks that `hbbp blocks --format json` printed.
 #[derive(Clone, Debug)]
 pub struct ListedBlocks {
-    /// The blocks whose code was read; their executions are rounded, and are one at least.
-    pub counts: Truth,
+    /// The modules, with their blocks whose code was read; executions are rounded, and are one at least.
+    pub modules: Vec<TruthModule>,
     /// Whether it was printed of exact counts.
     pub is_exact: bool,
     /// Whether counts are executions; else they are relative.
@@ -201,16 +201,16 @@ impl BlockList {
 }
 
 impl ListedBlocks {
-    fn of_document(document: EstimatedDocument) -> Result<Self, DocumentError> {
+    fn of_document(document: ListedDocument) -> Result<Self, DocumentError> {
         /// Up to here, floating-point numbers are exact.
         const MOST: f64 = (1_u64 << 53) as f64;
-        let EstimatedDocument { source, instructions, head, modules, blocks: listed } = document;
+        let ListedDocument { source, instructions, head, modules, blocks: listed } = document;
         if !(0.0..f64::INFINITY).contains(&instructions) {
             return Err(DocumentError::Instructions(instructions));
         }
         let (mut blocks, mut unread) = (Vec::new(), 0.0);
         for (index, block) in listed.into_iter().enumerate() {
-            let EstimatedBlock { module, start, end, instructions, decoded, function, count } = block;
+            let ListedBlock { module, start, end, instructions, decoded, function, count } = block;
             if !(0.0..=MOST).contains(&count) {
                 return Err(DocumentError::Count { block: index, count });
             }
@@ -224,16 +224,8 @@ impl ListedBlocks {
                 unread += count * f64::from(of_block);
             }
         }
-        let read = Document {
-            schema: SCHEMA.into(),
-            source: source.clone(),
-            instructions: 0,
-            head: Head::default(),
-            modules,
-            blocks,
-        };
         Ok(Self {
-            counts: Truth::of_document(read)?,
+            modules: placed(modules, blocks)?,
             is_exact: source == "exact",
             executions: head.unit == "executions",
             instructions,
@@ -334,45 +326,6 @@ impl Truth {
 
     fn of_document(document: Document) -> Result<Self, DocumentError> {
         let head = document.head;
-        let empty = |module: Module| TruthModule {
-            path: module.path,
-            build_id: module.build_id.as_deref().and_then(BuildId::from_hex),
-            blocks: Vec::new(),
-        };
-        let mut modules: Vec<TruthModule> = document.modules.into_iter().map(empty).collect();
-        let known = modules.len();
-        for (index, block) in document.blocks.into_iter().enumerate() {
-            let module = modules.get_mut(block.module).ok_or(DocumentError::Module {
-                block: index,
-                module: block.module,
-                modules: known,
-            })?;
-            // An instruction has a byte at least.
-            if block.instructions == 0
-                || block.start >= block.end
-                || u64::from(block.instructions) > block.end - block.start
-            {
-                let Block { start, end, .. } = block;
-                let instructions = block.instructions.into();
-                return Err(DocumentError::Block { block: index, instructions, start, end });
-            }
-            module.blocks.push(TruthBlock {
-                start: Svma(block.start),
-                end: Svma(block.end),
-                instructions: block.instructions,
-                executions: block.count,
-                function: block.function,
-            });
-        }
-        for module in &mut modules {
-            module.blocks.sort_by_key(|block| block.start);
-            let range = |block: &TruthBlock| (block.start.0, block.end.0);
-            let mut pairs = module.blocks.iter().zip(module.blocks.iter().skip(1));
-            if let Some((first, next)) = pairs.find(|(first, next)| first.end > next.start) {
-                let blocks = [range(first), range(next)];
-                return Err(DocumentError::Overlap { path: module.path.clone(), blocks });
-            }
-        }
         let left_out = |left: What| LeftOut { what: left.what, instructions: left.instructions };
         Ok(Truth {
             engine: head.engine,
@@ -380,9 +333,56 @@ impl Truth {
             processes: head.processes,
             counted: head.counted,
             environment: head.environment,
-            modules,
+            modules: placed(document.modules, document.blocks)?,
             left_out: head.left_out.into_iter().map(left_out).collect(),
             mnemonics: head.mnemonics,
         })
     }
+}
+
+/// The modules with their blocks, by address.
+///
+/// # Errors
+/// A block is of no module, cannot be, or has code of another one.
+fn placed(modules: Vec<Module>, blocks: Vec<Block>) -> Result<Vec<TruthModule>, DocumentError> {
+    let empty = |module: Module| TruthModule {
+        path: module.path,
+        build_id: module.build_id.as_deref().and_then(BuildId::from_hex),
+        blocks: Vec::new(),
+    };
+    let mut modules: Vec<TruthModule> = modules.into_iter().map(empty).collect();
+    let known = modules.len();
+    for (index, block) in blocks.into_iter().enumerate() {
+        let module = modules.get_mut(block.module).ok_or(DocumentError::Module {
+            block: index,
+            module: block.module,
+            modules: known,
+        })?;
+        // An instruction has a byte at least.
+        if block.instructions == 0
+            || block.start >= block.end
+            || u64::from(block.instructions) > block.end - block.start
+        {
+            let Block { start, end, .. } = block;
+            let instructions = block.instructions.into();
+            return Err(DocumentError::Block { block: index, instructions, start, end });
+        }
+        module.blocks.push(TruthBlock {
+            start: Svma(block.start),
+            end: Svma(block.end),
+            instructions: block.instructions,
+            executions: block.count,
+            function: block.function,
+        });
+    }
+    for module in &mut modules {
+        module.blocks.sort_by_key(|block| block.start);
+        let range = |block: &TruthBlock| (block.start.0, block.end.0);
+        let mut pairs = module.blocks.iter().zip(module.blocks.iter().skip(1));
+        if let Some((first, next)) = pairs.find(|(first, next)| first.end > next.start) {
+            let blocks = [range(first), range(next)];
+            return Err(DocumentError::Overlap { path: module.path.clone(), blocks });
+        }
+    }
+    Ok(modules)
 }

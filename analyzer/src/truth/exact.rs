@@ -78,9 +78,14 @@ pub enum ExactError {
 impl Truth {
     /// Instructions executed, of all blocks.
     pub fn instructions(&self) -> u64 {
-        let blocks = self.modules.iter().flat_map(|module| &module.blocks);
-        blocks.map(|block| block.executions.saturating_mul(u64::from(block.instructions))).fold(0, u64::saturating_add)
+        executed(&self.modules)
     }
+}
+
+/// Instructions executed in all blocks of these modules.
+pub(crate) fn executed(modules: &[TruthModule]) -> u64 {
+    let blocks = modules.iter().flat_map(|module| &module.blocks);
+    blocks.map(|block| block.executions.saturating_mul(u64::from(block.instructions))).fold(0, u64::saturating_add)
 }
 
 /// Adds up what instrumentation wrote of the processes of a run.

@@ -23,6 +23,7 @@ mod stubs;
 
 pub use callgrind::{Callgrind, CallgrindError, CallgrindLineError, Object, UNKNOWN};
 pub use document::{BlockList, DocumentError, ListedBlocks, SCHEMA};
+pub(crate) use exact::executed;
 pub use exact::{ExactCounter, ExactError, LeftOut, Truth, TruthBlock, TruthModule};
 pub use executions::{ExactCounts, executions};
 pub use mix_file::{MixFile, MixFileError, MixLineError};

@@ -4,7 +4,6 @@ use std::ops::Range;
 
 use analyzer::address::Svma;
 use analyzer::annotate::{AnnotatedBlock, AnnotatedFunction, Inlined, Seen, SourcePlace, SourceTexts};
-
 use model::Source;
 
 use super::listing::{Line, Listing};

@@ -5,7 +5,7 @@ use std::io::Write;
 use analyzer::address::Svma;
 use unicode_width::UnicodeWidthStr;
 
-use crate::output::{Colours, Role, cut, printable};
+use crate::output::{self, Colours, Role, cut, printable};
 
 /// Spaces between one column and the next.
 const GAP: &str = "  ";
@@ -54,14 +54,17 @@ struct Layout {
 }
 
 impl Listing {
-    /// Prints it, cut to `width` columns where there is a limit.
-    pub fn print(&self, out: &mut dyn Write, width: Option<usize>, colours: Colours) -> std::io::Result<()> {
-        let (titles, lines) = self.shown(width);
+    /// Prints it, cut to the columns that there are; in Markdown as code.
+    pub fn print(&self, out: &mut dyn Write, layout: output::Layout, colours: Colours) -> std::io::Result<()> {
+        let fence =
+            |out: &mut dyn Write| if layout == output::Layout::Markdown { writeln!(out, "```") } else { Ok(()) };
+        let (titles, lines) = self.shown(layout.width());
+        fence(out)?;
         for line in std::iter::once(titles).chain(lines.flat_map(|(_, shown)| shown)) {
             let painted: String = line.iter().map(|(role, part)| colours.paint(*role, part)).collect();
             writeln!(out, "{painted}")?;
         }
-        Ok(())
+        fence(out)
     }
 
     /// The titles, and each line with what is shown of it: one line, or two where its note has no room beside it. Nothing is wider than `width`
@@ -159,7 +162,7 @@ mod tests {
 
     fn printed(width: Option<usize>) -> String {
         let mut out = Vec::new();
-        listing().print(&mut out, width, Colours::NONE).unwrap();
+        listing().print(&mut out, width.into(), Colours::NONE).unwrap();
         String::from_utf8(out).unwrap()
     }
 

@@ -19,9 +19,7 @@ pub fn print(report: &Report<'_>, texts: &mut SourceTexts, out: &mut dyn Write) 
             writeln!(out)?;
         }
         title(report, function, out)?;
-        fence(report, out)?;
-        code::listing(&report.of, function, texts).print(out, report.layout.width(), report.colours)?;
-        fence(report, out)?;
+        code::listing(&report.of, function, texts).print(out, report.layout, report.colours)?;
     }
     writeln!(out)?;
     for lacks in &annotation.lacks {
@@ -54,11 +52,6 @@ fn is_marked(block: &analyzer::annotate::AnnotatedBlock) -> bool {
 fn title(report: &Report<'_>, function: &AnnotatedFunction, out: &mut dyn Write) -> std::io::Result<()> {
     wrapped(report, &heading::title(&report.of, function), Role::Title, out)?;
     wrapped(report, &heading::facts(&report.of, function), Role::Plain, out)
-}
-
-/// In Markdown, code is between such lines.
-fn fence(report: &Report<'_>, out: &mut dyn Write) -> std::io::Result<()> {
-    if report.layout == Layout::Markdown { writeln!(out, "```") } else { Ok(()) }
 }
 
 /// A text, broken at words where there is a limit.

@@ -110,10 +110,7 @@ impl<'a> BlockCode<'a> {
         }
         let titles = columns.titles_of_counts().into_iter().map(|(title, _)| title).collect();
         let listing = Listing { titles, dispensable: vec!["ebs", columns.branches, "chosen", "±"], bars: 0, lines };
-        let fence = |out: &mut dyn Write| if layout == Layout::Markdown { writeln!(out, "```") } else { Ok(()) };
-        fence(out)?;
-        listing.print(out, layout.width(), colours)?;
-        fence(out)
+        listing.print(out, layout, colours)
     }
 
     /// What a block is: `deflate (gzip) 0x4030, 14 instructions, bias`.
