@@ -111,7 +111,7 @@ impl<W: Write> Recorder<W> {
             order: TimeOrder::new(layout),
             control: None,
             lead: Lead::new(layout, burst),
-            tally: Tally::new(layout, &ids),
+            tally: Tally::new(layout, &ids, burst),
             files: MappedFiles::new(layout, false),
             cgroups: Cgroups::new(layout),
             vdso_32: Vdso32::default(),

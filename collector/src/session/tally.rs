@@ -35,6 +35,8 @@ pub struct Counts {
 #[derive(Debug)]
 pub(crate) struct Tally {
     layout: RecordLayout,
+    /// Id of the event whose samples are bursts: they have no kernel code, and are long.
+    burst: Option<u64>,
     /// Event id -> index of the event.
     events: HashMap<u64, usize>,
     pub(crate) counts: Counts,
@@ -54,11 +56,12 @@ const THROTTLE: u32 = 5;
 const LOST_SAMPLES: u32 = 13;
 
 impl Tally {
-    /// `ids`: for each event, its ids.
-    pub(crate) fn new(layout: RecordLayout, ids: &[Vec<u64>]) -> Self {
+    /// `ids`: for each event, its ids. `burst`: the id of the event whose samples are bursts.
+    pub(crate) fn new(layout: RecordLayout, ids: &[Vec<u64>], burst: Option<u64>) -> Self {
         let events = ids.iter().enumerate().flat_map(|(event, ids)| ids.iter().map(move |&id| (id, event))).collect();
         Self {
             layout,
+            burst,
             events,
             counts: Counts::default(),
             samples: vec![0; ids.len()],
@@ -86,8 +89,11 @@ impl Tally {
 
     fn sample(&mut self, record: &RecordBytes<'_>) {
         self.counts.samples += 1;
-        self.kernel.see(record.body);
-        let event = self.layout.sample_id(record).and_then(|id| self.events.get(&id));
+        let id = self.layout.sample_id(record);
+        if id.is_none() || id != self.burst {
+            self.kernel.see(record.body);
+        }
+        let event = id.and_then(|id| self.events.get(&id));
         if let Some(count) = event.and_then(|&event| self.samples.get_mut(event)) {
             *count += 1;
         }
@@ -136,7 +142,7 @@ mod tests {
     fn counts_what_it_sees() {
         let format = SampleFormat::IDENTIFIER | SampleFormat::TIME;
         let attr = EventAttr { sample_format: format, flags: AttrFlags::SAMPLE_ID_ALL, ..EventAttr::default() };
-        let mut tally = Tally::new(RecordLayout::of(&attr), &[vec![5, 6], vec![7]]);
+        let mut tally = Tally::new(RecordLayout::of(&attr), &[vec![5, 6], vec![7]], Some(7));
         let mmap = |prot: u64, path: &[u8]| {
             [&words(&[9, 0x1000, 0x1000, 0, 0, 77, 0, prot])[..], path, &[0], &words(&[1, 5])].concat()
         };
@@ -165,5 +171,16 @@ mod tests {
         assert_eq!(tally.samples, [2, 1]);
         assert_eq!(tally.sample_time, Some((90, 110)));
         assert_eq!(tally.mapped.into_iter().collect::<Vec<_>>(), [(b"/bin/x".to_vec(), None)]);
+    }
+
+    #[test]
+    fn kernel_code_is_looked_for_in_all_samples_but_bursts() {
+        let attr = EventAttr { sample_format: SampleFormat::IDENTIFIER, ..EventAttr::default() };
+        let seen = |burst| {
+            let mut tally = Tally::new(RecordLayout::of(&attr), &[vec![5], vec![7]], burst);
+            tally.see(&first_record(&record(SAMPLE, &words(&[7, 0xffff_ffff_8123_4567])), 0).unwrap().unwrap());
+            !tally.kernel.is_empty()
+        };
+        assert_eq!([seen(None), seen(Some(5)), seen(Some(7))], [true, true, false]);
     }
 }

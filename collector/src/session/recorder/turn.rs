@@ -92,7 +92,7 @@ impl<W: Write> Recorder<W> {
         let (mapped_files, not_kept) = self.files.conclude(false);
         let degradations = self.degradations().chain(not_kept).collect();
         let ids: Vec<Vec<u64>> = writer.events().iter().map(|event| event.ids.clone()).collect();
-        let tally = std::mem::replace(&mut self.tally, Tally::new(self.layout, &ids));
+        let tally = std::mem::replace(&mut self.tally, Tally::new(self.layout, &ids, self.burst));
         let writer = std::mem::replace(&mut self.writer, writer);
         let safe = std::mem::take(&mut self.safe);
         self.lead = Lead::new(self.layout, self.burst);
