@@ -112,6 +112,11 @@ fn a_file_of_another_kind_is_called_what_it_is() {
     setup.stdout(&["merge", "-o", "all.flow", "run.data"]);
     setup.stdout(&["mix", "run.data", "--format", "json", "-o", "mix.json"]);
     setup.stdout(&["annotate", "run.data", "--format", "json", "-o", "annotate.json"]);
+    setup.stdout(&["report", "run.data", "--no-source", "-o", "report.html"]);
+    setup.stdout(&["mix", "run.data", "--format", "csv", "-o", "mix.csv"]);
+    for (format, file) in [("folded", "folded"), ("flamegraph", "run.svg"), ("perf-script", "script")] {
+        setup.stdout(&["export", "run.data", "--format", format, "-o", file]);
+    }
     for command in ["mix", "blocks", "annotate"] {
         for (file, expected) in [
             ("four", format!("four is an ELF program: did you mean `hbbp {command} -- ./four`?")),
@@ -122,6 +127,11 @@ fn a_file_of_another_kind_is_called_what_it_is() {
             ("model.json", "model.json is a model of `hbbp train`; ".to_owned()),
             ("other.json", "other.json is JSON, but no document of hbbp; ".to_owned()),
             ("run.data.gz", "run.data.gz is packed by gzip; ".to_owned()),
+            ("report.html", "report.html is an HTML page; ".to_owned()),
+            ("mix.csv", "mix.csv is a table (CSV); ".to_owned()),
+            ("folded", "folded is folded stacks; ".to_owned()),
+            ("run.svg", "run.svg is an SVG picture; ".to_owned()),
+            ("script", "script is text of `perf script`; ".to_owned()),
             ("text", "text is not a recording: ".to_owned()),
             ("damaged.data", "damaged.data: ".to_owned()),
             (".", ". is a directory; ".to_owned()),
@@ -161,6 +171,29 @@ fn a_file_of_another_kind_is_called_what_it_is() {
         let said = setup.refused(&["validate", "run.data", "--truth", file], 1);
         assert!(said.contains(&format!("{file} {expected}")) && said.contains("--truth reads exact counts"), "{said}");
     }
+}
+
+/// What a shell makes of `<(..)`: recordings are read from it, and for others it is said what to do.
+#[test]
+fn a_pipe_that_is_named_has_a_recording_or_is_called_a_pipe() {
+    let Some(setup) = Setup::new() else { return };
+    setup.write("exact.json", TRUTH.as_bytes());
+    let pipe = setup.folder.path().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let with = |file: &str, read: &dyn Fn()| {
+        let content = std::fs::read(setup.folder.path().join(file)).unwrap();
+        std::thread::scope(|scope| {
+            // Who reads may go before all is written.
+            scope.spawn(|| std::fs::write(&pipe, content));
+            read();
+        });
+    };
+    let expected = setup.stdout(&["mix", "run.data"]);
+    with("run.data", &|| assert_eq!(setup.stdout(&["mix", "pipe"]), expected));
+    with("exact.json", &|| {
+        let said = setup.refused(&["mix", "pipe"], 1);
+        assert!(said.contains("pipe is a pipe") && said.contains("named, or piped in (-)"), "{said}");
+    });
 }
 
 /// A recording stays as it is: what is said of recording would be ignored.

@@ -1,5 +1,7 @@
 //! What kind of file somebody named, for those who named another kind than a command reads.
 
+mod text;
+
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
@@ -95,6 +97,8 @@ pub enum Kind {
     Archive,
     /// Profiles of OpenTelemetry.
     Otlp,
+    /// What reports and other tools show people: in which form.
+    Shown(&'static str),
     /// Nobody knows.
     Other,
 }
@@ -127,7 +131,9 @@ impl Kind {
             bytes => packed
                 .iter()
                 .find(|(magic, _)| bytes.starts_with(magic))
-                .map_or(Self::Other, |(_, by)| Self::Packed(by)),
+                .map(|(_, by)| Self::Packed(by))
+                .or_else(|| text::form_of(bytes).map(Self::Shown))
+                .unwrap_or(Self::Other),
         }
     }
 
@@ -165,6 +171,7 @@ impl Kind {
             Self::Document(schema) => format!("a document of hbbp's ({schema})"),
             Self::Json => "JSON, but no document of hbbp".into(),
             Self::Packed(by) => format!("packed by {by}"),
+            Self::Shown(form) => (*form).to_owned(),
             Self::Recording => "a recording".into(),
             Self::Archive => "an archive of `hbbp archive`".into(),
             Self::Otlp => "profiles of OpenTelemetry".into(),
@@ -186,7 +193,7 @@ impl Kind {
                 "use `hbbp validate RECORDING --truth {name}` or `hbbp export --truth {name}`, or convert it with `hbbp truth --from {name}`"
             ),
             Self::Flow => "use `hbbp export`, `hbbp diff` or `hbbp merge`".into(),
-            Self::Report(_) => "name the recording that it was made from".into(),
+            Self::Report(_) | Self::Shown(_) => "name the recording that it was made from".into(),
             Self::Model => format!("use `hbbp mix --model {name} -i RECORDING`, or `hbbp model show {name}`"),
             Self::Folder
             | Self::Executions

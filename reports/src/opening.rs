@@ -1,5 +1,6 @@
 //! Files of recordings.
 
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 use analyzer::BinarySearch;
@@ -70,10 +71,18 @@ pub fn open_recording(file: &Path, reader: &Reader, search: &BinarySearch, hint:
     Recording::open(file).map_err(|error| {
         let is_none = matches!(error, perfdata::Error::NotPerfData { .. } | perfdata::Error::Empty);
         let what = match is_none {
+            true if is_pipe(file) => {
+                " is a pipe, and no recording comes out of it: other files have to be named, or piped in (-)".to_owned()
+            }
             true => " is not a recording".to_owned(),
             false if !file.exists() => hint(reader, file),
             false => String::new(),
         };
         anyhow::Error::new(error).context(format!("{}{what}", file.display()))
     })
+}
+
+/// Whether it can be read once only, as what a shell makes of `<(..)`: what it has cannot be looked at first.
+fn is_pipe(file: &Path) -> bool {
+    file.metadata().is_ok_and(|there| there.file_type().is_fifo())
 }
