@@ -2,7 +2,7 @@
 
 import { percent } from './number.js';
 import { plural } from './text.js';
-import { element, fill, sentence } from './element.js';
+import { element, fill, sentence, shownName } from './element.js';
 import { keepingFocus, showsMore } from './focus.js';
 import { changeCells, changeTitles, classOf, signed } from './compared.js';
 
@@ -136,8 +136,8 @@ function row(one, hasNoise) {
     'tr',
     { class: hasNoise ? classOf(one.noise) : null },
     element('th', { scope: 'row', class: 'name' }, one.function === null
-      ? element('span', { class: 'clamp', title: one.name, text: one.name })
-      : element('a', { class: 'clamp', href: `#functions/${one.function}`, title: one.name, text: one.name })),
+      ? element('span', { class: 'clamp', title: one.name }, shownName(one.name))
+      : element('a', { class: 'clamp', href: `#functions/${one.function}`, title: one.name }, shownName(one.name))),
     changeCells(one.shares, one.noise, one.before === null ? { hasNoise } : {
       hasNoise,
       before: element('td', { class: 'number' }, element('a', { href: `#before/${one.before}`, 'aria-label': `${percent(one.shares[0])}, code before`, text: percent(one.shares[0]) })),

@@ -1,6 +1,6 @@
 // Elements of the page. Text gets into it as text only, never as markup.
 
-import { codeOf, shown } from './text.js';
+import { codeOf, partsOfName, shortName, shown } from './text.js';
 
 /**
  * An element. Properties that are functions are listeners (`onclick`), `text` is its text, all others are attributes. Children are elements,
@@ -24,7 +24,12 @@ export function sentence(text) {
   return parts.map((part, at) => (at % 2 === 1 ? element('code', { text: part }) : part));
 }
 
-/** The same of a drawing. */
+/** The name of a function in a table, with places where a line may end. */
+export function shownName(name) {
+  return partsOfName(shortName(name)).map((part, at) => (at > 0 ? [element('wbr'), part] : part));
+}
+
+/** An element of a drawing, as `element`. */
 export function drawn(tag, properties = {}, ...children) {
   const made = document.createElementNS('http://www.w3.org/2000/svg', tag);
   for (const [name, value] of Object.entries(properties)) {

@@ -2,7 +2,7 @@
 
 import { brief, percent, shareAndError, times } from './number.js';
 import { baseName, plural } from './text.js';
-import { element, fill, withNumber } from './element.js';
+import { element, fill, shownName, withNumber } from './element.js';
 import { keepingFocus, showsMore } from './focus.js';
 
 /** Rows that are there at first, and that a click adds. */
@@ -107,8 +107,8 @@ function row(one, { tellsTime }, largest, chosen) {
     'tr',
     { 'data-function': one.index },
     element('th', { scope: 'row' }, one.start === null
-      ? element('span', { class: 'clamp dim', text: one.name })
-      : element('a', { href: `#functions/${one.index}`, title: one.name, text: one.name, class: one.code ? 'clamp' : 'clamp dim' })),
+      ? element('span', { class: 'clamp dim', title: one.name }, shownName(one.name))
+      : element('a', { href: `#functions/${one.index}`, title: one.name, class: one.code ? 'clamp' : 'clamp dim' }, shownName(one.name))),
     element('td', { class: 'number heat', text: share }),
     element('td', { class: 'number error', text: error }),
     tellsTime && timeCells(one),

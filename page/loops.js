@@ -2,7 +2,7 @@
 
 import { brief, count, hexadecimal, percent } from './number.js';
 import { baseName } from './text.js';
-import { element, fill, withNumber } from './element.js';
+import { element, fill, shownName, withNumber } from './element.js';
 import { showsMore } from './focus.js';
 import { signed } from './compared.js';
 import { loopsOfBoth } from './looped.js';
@@ -116,7 +116,7 @@ function place(one) {
 }
 
 function name(of) {
-  return element('td', { class: 'name' }, element('span', { class: 'clamp', title: of.name, text: of.name }));
+  return element('td', { class: 'name' }, element('span', { class: 'clamp', title: of.name }, shownName(of.name)));
 }
 
 function line({ line: of }) {

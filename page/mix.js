@@ -2,7 +2,7 @@
 
 import { brief, percent } from './number.js';
 import { commandOf, plural } from './text.js';
-import { element, fill, select, sentence } from './element.js';
+import { element, fill, select, sentence, shownName } from './element.js';
 import { filtersOf, pivot } from './pivot.js';
 import { bySide } from './recording.js';
 import { keepingFocus } from './focus.js';
@@ -331,8 +331,8 @@ function showCell(parent, recording, query, state, showCode) {
     const one = recording.functions[of.values[0]];
     const share = percent(recording.share(of.total));
     const name = one.code
-      ? element('a', { href: `#functions/${one.index}`, class: 'clamp', text: one.name, onclick: () => showCode(one, filters) })
-      : element('span', { class: 'dim', text: one.name });
+      ? element('a', { href: `#functions/${one.index}`, class: 'clamp', title: one.name, onclick: () => showCode(one, filters) }, shownName(one.name))
+      : element('span', { class: 'dim', title: one.name }, shownName(one.name));
     return element('tr', {}, element('th', { scope: 'row', class: 'name' }, name), element('td', { class: 'number', text: share }), element('td', {
       class: 'number',
       text: percent(of.total / result.total),

@@ -2,7 +2,7 @@
 
 import { count, percent, shareAndError, times } from './number.js';
 import { plural } from './text.js';
-import { element, withNumber } from './element.js';
+import { element, shownName, withNumber } from './element.js';
 import { grouped } from './grouped.js';
 import { changeCells, changeTitles, classOf, hasNoiseOf, signed } from './compared.js';
 
@@ -75,7 +75,7 @@ export function tableOfPivot(recording, query, result, state, { change, open }) 
     'tr',
     {},
     query.rows.length === 0 && element('th', { scope: 'row', text: 'all' }),
-    text(query.rows, row).map((name, place) => element(place === 0 ? 'th' : 'td', { scope: place === 0 && 'row', class: 'name' }, element('span', { class: 'clamp', title: name, text: name }))),
+    text(query.rows, row).map((name, place) => element(place === 0 ? 'th' : 'td', { scope: place === 0 && 'row', class: 'name' }, element('span', { class: 'clamp', title: name }, shownName(name)))),
     total(row),
     first.map((column) => cell(row, column, result.cell(row, column), timeOf(row, column))),
     last.length > 0 && element('td', { class: 'number', text: value(rest(row, row.total, result.cell), row, rest(row, timeOf(row, null), timeOf)) }),
@@ -114,7 +114,7 @@ export function tableOfBoth(recording, query, result, state, { change, open }) {
     'tr',
     { class: classOf(noise(row)) },
     query.rows.length === 0 && element('th', { scope: 'row', text: 'all' }),
-    texts(query.rows, row).map((name, place) => element(place === 0 ? 'th' : 'td', { scope: place === 0 && 'row', class: 'name' }, element('span', { class: 'clamp', title: name, text: name }))),
+    texts(query.rows, row).map((name, place) => element(place === 0 ? 'th' : 'td', { scope: place === 0 && 'row', class: 'name' }, element('span', { class: 'clamp', title: name }, shownName(name)))),
     changeCells(row.shares, noise(row), { hasNoise, after: element('td', { class: 'number' }, opened(row, null, percent(row.shares[1]))) }),
     columns.map((column) => element('td', { class: 'number' }, opened(row, column, text(result.shares(row, column))))),
   );
