@@ -24,9 +24,10 @@ export function sentence(text) {
   return parts.map((part, at) => (at % 2 === 1 ? element('code', { text: part }) : part));
 }
 
-/** The name of a function in a table, with places where a line may end. */
+/** The name of a function in a table, with places where a line may end. What is left out is there for paper, and to be found. */
 export function shownName(name) {
-  return partsOfName(shortName(name)).map((part, at) => (at > 0 ? [element('wbr'), part] : part));
+  const broken = (text) => partsOfName(text).map((part, at) => (at > 0 ? [element('wbr'), part] : part));
+  return shortName(name).map(([text, isLeftOut]) => (isLeftOut ? element('span', { class: 'left-out' }, element('span', {}, broken(text))) : broken(text)));
 }
 
 /** An element of a drawing, as `element`. */

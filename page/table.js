@@ -16,6 +16,8 @@ export const SHOWN = [['share', 'share of what is shown'], ['row', 'share of the
 export const SHOWN_OF_TIME = [['time', 'share of the time'], ['time-per-instruction', 'time / instruction']];
 /** With fewer samples of time, nothing is said of how long an instruction takes: the share may be none. */
 const LEAST_SAMPLES = 4;
+/** Keys whose values are functions, or places in them. */
+const NAMES_FUNCTIONS = new Set(['function', 'loop']);
 export const SHOWN_OF_BOTH = [['change', 'change'], ['before', 'share before'], ['after', 'share after']];
 
 /** The table of a pivot. `change` changes what is shown, `open` opens a row and a column. */
@@ -75,7 +77,7 @@ export function tableOfPivot(recording, query, result, state, { change, open }) 
     'tr',
     {},
     query.rows.length === 0 && element('th', { scope: 'row', text: 'all' }),
-    text(query.rows, row).map((name, place) => element(place === 0 ? 'th' : 'td', { scope: place === 0 && 'row', class: 'name' }, element('span', { class: 'clamp', title: name }, shownName(name)))),
+    rowTitles(query.rows, text(query.rows, row)),
     total(row),
     first.map((column) => cell(row, column, result.cell(row, column), timeOf(row, column))),
     last.length > 0 && element('td', { class: 'number', text: value(rest(row, row.total, result.cell), row, rest(row, timeOf(row, null), timeOf)) }),
@@ -114,7 +116,7 @@ export function tableOfBoth(recording, query, result, state, { change, open }) {
     'tr',
     { class: classOf(noise(row)) },
     query.rows.length === 0 && element('th', { scope: 'row', text: 'all' }),
-    texts(query.rows, row).map((name, place) => element(place === 0 ? 'th' : 'td', { scope: place === 0 && 'row', class: 'name' }, element('span', { class: 'clamp', title: name }, shownName(name)))),
+    rowTitles(query.rows, texts(query.rows, row)),
     changeCells(row.shares, noise(row), { hasNoise, after: element('td', { class: 'number' }, opened(row, null, percent(row.shares[1]))) }),
     columns.map((column) => element('td', { class: 'number' }, opened(row, column, text(result.shares(row, column))))),
   );
@@ -148,6 +150,15 @@ function moreRows(more, first, end, state, change) {
     text: `Show ${Math.min(more, 10 * ROWS)} of ${more} more rows`,
     onclick: () => change({ most: state.most + 10 * ROWS }),
   });
+}
+
+/** The titles of a row. Values that are no names of functions are shown whole. */
+function rowTitles(keys, values) {
+  return values.map((value, place) => element(
+    place === 0 ? 'th' : 'td',
+    { scope: place === 0 && 'row', class: 'name' },
+    element('span', { class: 'clamp', title: value }, NAMES_FUNCTIONS.has(keys[place].name) ? shownName(value) : value),
+  ));
 }
 
 /** How uncertain rows are: known of all instructions by one key. */

@@ -15,46 +15,56 @@ export function codeOf(sentence) {
   return sentence.split(/`([^`]+)`/);
 }
 
-/** So many characters of a name are shown in a table. */
-const MOST_OF_NAME = 64;
+/** So many characters of a name are shown in a table; and of what is left out of it, the beginning, if it is no longer. */
+const [MOST_OF_NAME, MOST_OF_BEGIN] = [64, 24];
 
 /**
- * The name of a function for a table: where it is long, the longest of its arguments become `<..>` and `(..)`, as many as must. What is before
- * and after them, which tells functions apart, stays.
+ * The name of a function for a table, in parts: [text, whether it is left out]. Of a long one, as many of its arguments as must, the longest
+ * first, but for how they begin: `std::map<int..>::find(..)`.
  */
 export function shortName(name, most = MOST_OF_NAME) {
   let length = name.length;
-  if (length <= most) return name;
-  const hidden = [];
+  if (length <= most) return [[name, false]];
+  const leftOut = [];
   for (const [start, end] of argumentsOf(name).sort((one, other) => other[1] - other[0] - (one[1] - one[0]))) {
     if (length <= most) break;
-    hidden.push([start, end]);
+    leftOut.push([start, end]);
     length -= end - start - 2;
   }
-  hidden.sort(([one], [other]) => one - other);
-  let [made, at] = ['', 0];
-  for (const [start, end] of hidden) {
-    made += `${name.slice(at, start)}..`;
-    at = end;
-  }
-  return made + name.slice(at);
+  leftOut.sort(([one], [other]) => one - other);
+  const [parts, last] = [[], leftOut.at(-1)?.[1] ?? 0];
+  leftOut.forEach(([start, end], index) => parts.push([name.slice(index > 0 ? leftOut[index - 1][1] : 0, start), false], [name.slice(start, end), true]));
+  return [...parts, [name.slice(last), false]];
 }
 
-/** What is between the outer brackets of a name, from and to; nothing if they do not match. A name that begins with one, as in Rust, has its first inside. */
+/** An operator, whose signs are no brackets. An empty pair of brackets may follow one that is a pair. */
+const OPERATOR = /operator\s*(?:<=>|->\*|->|<<=?|>>=?|<=|>=|<(?=[ (<])|>|\(\))?/y;
+/** What is between brackets and tells functions apart: receivers in Go, types in Rust, and names of C++. */
+const TELLING = /\*|impl |anonymous namespace\)/y;
+
+/** What may be left out of a name, from and to: what is between its brackets, after how it begins. Nothing if they do not match. */
 function argumentsOf(name) {
   const [found, open] = [[], []];
-  for (let at = name.startsWith('<') ? 1 : 0; at < name.length; at += 1) {
+  let hides = 0;
+  for (let at = 0; at < name.length; at += 1) {
     const char = name[at];
-    // Operators, and the arrow before what a function returns.
-    if ((char === '<' || char === '>') && (/operator[<>-]?$/.test(name.slice(Math.max(0, at - 9), at)) || name[at - 1] === '-')) continue;
-    if (char === '<' || char === '(') {
-      open.push([char, at + 1]);
-    } else if (char === '>' || char === ')') {
-      // The first of a name that begins with one.
-      if (open.length === 0 && char === '>' && name.startsWith('<')) continue;
-      const [before, start] = open.pop() ?? [];
+    if (char === 'o' && !/\w/.test(name[at - 1] ?? ' ')) {
+      OPERATOR.lastIndex = at;
+      at += Math.max((OPERATOR.exec(name)?.[0].length ?? 1) - 1, 0);
+    } else if (char === '<' || char === '(') {
+      TELLING.lastIndex = at + 1;
+      // Of a name that begins with one, as in Rust, that is most of it.
+      const keeps = at === 0 || TELLING.test(name);
+      hides += keeps ? 0 : 1;
+      open.push([char, at + 1, keeps]);
+    } else if ((char === '>' && name[at - 1] !== '-') || char === ')') {
+      const [before, start, keeps] = open.pop() ?? [];
       if (before !== (char === '>' ? '<' : '(')) return [];
-      if (open.length === 0 && at - start > 2 && name.slice(start, at) !== 'anonymous namespace') found.push([start, at]);
+      hides -= keeps ? 0 : 1;
+      if (keeps || hides > 0) continue;
+      const begin = name.slice(start, Math.min(at, start + MOST_OF_BEGIN + 1)).search(/[<(,]/);
+      const from = begin > 0 ? start + begin : start;
+      if (at - from > 4) found.push([from, at]);
     }
   }
   return open.length === 0 ? found : [];
@@ -62,7 +72,7 @@ function argumentsOf(name) {
 
 /** A name in parts, after each of which a line may end. */
 export function partsOfName(name) {
-  return name.split(/(?<=::|[<(,@](?!\.\.)|[^_]_(?!_))/u);
+  return name.split(/(?<=::|[<(,@]|[^_]_(?!_))/u);
 }
 
 /** The last part of a path. */

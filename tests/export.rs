@@ -136,7 +136,7 @@ fn without_branches_bolt_gets_samples() {
 #[test]
 fn what_is_in_no_function_of_bolts_is_told() {
     let folder = tempfile::tempdir().unwrap();
-    // BOLT makes no function of a label without a symbol in front of the first one.
+    // BOLT makes no function of a label without a symbol before the first one.
     let code = "
     jmp 1f              # 0
 1:  nop                 # 2

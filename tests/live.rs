@@ -308,7 +308,7 @@ fn what_a_command_prints_goes_where_it_was_sent() {
     let _alone = Alone::wait();
     let folder = tempfile::tempdir().unwrap();
     let Some(report) = reporter(folder.path()) else { return };
-    // Programs do less in front of /dev/null.
+    // Programs do less to /dev/null.
     let script = "test -p /dev/stdout && echo poured-$((1 + 1)); echo an error >&2";
     let run = |options: &[&str]| {
         let output = report(&[&["mix", "--format", "json"], options, &["--", "sh", "-c", script]].concat());

@@ -152,7 +152,7 @@ const SEED: u64 = 11;
 
 /// How likely the newest branch of a stack is that of each block. Four instructions retire in a cycle. On an Ivy Bridge the first branch 8
 /// cycles or more behind the overflow ends the stack: one behind a long block does so more often. On a Westmere it stands still 20 to 60
-/// cycles behind the overflow, in front of some instruction: a branch in front of a long block is the newest more often.
+/// cycles behind the overflow, before some instruction: a branch before a long block is the newest more often.
 fn newest_branches(core: &str) -> [f64; BLOCKS] {
     let block_of: Vec<usize> = (0..BLOCKS).flat_map(|block| vec![block; instructions_of(block)]).collect();
     let (delays, blocks_back) = if core == "westmere" { (80..=240, 1) } else { (32..=32, 0) };

@@ -18,11 +18,11 @@ const MOST: u64 = u32::MAX as u64;
 pub struct BurstWeight {
     /// Instructions of this piece; 0 where nobody counted them.
     pub instructions: u64,
-    /// All instructions of the burst, if it ended in front of a system call; 0 if it did not.
+    /// All instructions of the burst, if it ended before a system call; 0 if it did not.
     pub of_cut: u64,
     /// The burst starts at the first instruction after a system call.
     pub after_call: bool,
-    /// The burst ended in front of a system call, and this is its last piece.
+    /// The burst ended before a system call, and this is its last piece.
     pub ends_at_call: bool,
 }
 

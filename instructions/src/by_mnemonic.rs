@@ -1,6 +1,6 @@
 //! Tables whose rows are lists of mnemonics.
 
-/// Defines a function from a mnemonic to the value in front of the list that has it, or the one for all that are in no list.
+/// Defines a function from a mnemonic to the value before the list that has it, or the one for all that are in no list.
 #[macro_export]
 macro_rules! by_mnemonic {
     (

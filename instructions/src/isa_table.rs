@@ -2,7 +2,7 @@
 
 use iced_x86::CpuidFeature;
 
-/// Defines the list of names, and a function from a feature to the name in front of the row that has it.
+/// Defines the list of names, and a function from a feature to the name before the row that has it.
 macro_rules! names {
     ($($name:literal => $($feature:ident)+;)+) => {
         /// All names, sorted.

@@ -54,7 +54,7 @@ pub enum TreeError {
     /// Longer ways than a tree for people to read has.
     #[error("node {0} is more than {MOST_DEPTH} splits from the root")]
     TooDeep(usize),
-    /// A child that is not there, or in front of its parent, as in a cycle.
+    /// A child that is not there, or before its parent, as in a cycle.
     #[error("node {node}: child {child} is not one of the nodes after it, {} to {}", node + 1, nodes - 1)]
     Child {
         /// The node that is the parent.

@@ -10,7 +10,7 @@ use archive::{Archives, is_archive};
 use otlp::is_otlp;
 use perfdata::Recording;
 
-use crate::kind::{Reader, ZSTD, begin_of, is_document};
+use crate::kind::{Reader, Reads, ZSTD, begin_of, is_document};
 use crate::recording_of;
 
 /// Whether it is none of our documents: a file of `hbbp merge`, or exact counts.
@@ -72,7 +72,9 @@ pub fn open_recording(file: &Path, reader: &Reader, search: &BinarySearch, hint:
         let is_none = matches!(error, perfdata::Error::NotPerfData { .. } | perfdata::Error::Empty);
         let what = match is_none {
             true if is_pipe(file) => {
-                " is a pipe, and no recording comes out of it: other files have to be named, or piped in (-)".to_owned()
+                let others = ": other files have to be named, or piped in (-)";
+                let others = if reader.reads == Reads::Recordings { "" } else { others };
+                format!(" is a pipe, and no recording comes out of it{others}")
             }
             true => " is not a recording".to_owned(),
             false if !file.exists() => hint(reader, file),

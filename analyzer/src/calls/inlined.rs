@@ -12,7 +12,7 @@ use crate::calls::FunctionKey;
 use crate::calls::contexts::{CalledFunction, Calls};
 use crate::code::{FunctionId, demangle, instructions};
 use crate::counting::Code;
-use crate::lines::{ScopeId, SourceIndex, joined};
+use crate::lines::{ScopeId, SourceIndex};
 use crate::recording::ModuleId;
 use crate::{Analysis, CountedModule};
 
@@ -79,9 +79,7 @@ struct Inlined {
 impl Inlined {
     /// The instructions of a module.
     fn add(&mut self, module: &CountedModule, threads: usize) {
-        let Code::Read(code) = &module.counts.code else { return };
-        let ran = joined(module.blocks.iter().map(|block| block.start..block.end));
-        let index = code.source(ran, threads);
+        let (Code::Read(code), Some(index)) = (&module.counts.code, module.source(threads)) else { return };
         self.notes.extend(index.notes().iter().cloned());
         let id = module.counts.module;
         let mut called: FastMap<FunctionId, Option<usize>> = FastMap::default();

@@ -19,7 +19,7 @@ pub struct CodeFeatures {
 }
 
 impl CodeFeatures {
-    /// Of a block by its index; nothing is known of code that was not read. Decodes the block and the one in front of it.
+    /// Of a block by its index; nothing is known of code that was not read. Decodes the block and the one before it.
     pub fn of(code: &Code, index: u32) -> Self {
         let Code::Read(code) = code else { return CodeFeatures::default() };
         let (image, index) = (&code.binary.image, index as usize);

@@ -7,7 +7,7 @@ use crate::binaries::Binary;
 use crate::code::{Block, instructions};
 use crate::lines::{ScopeId, SourceIndex, joined};
 
-/// A line of a function, demangled, counted from the line of its declaration as in profiles for compilers: edits in front of a function do not
+/// A line of a function, demangled, counted from the line of its declaration as in profiles for compilers: edits before a function do not
 /// matter. Where it was inlined, too.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SourceLine {

@@ -2,12 +2,10 @@
 
 use std::collections::{BTreeSet, HashSet};
 use std::fmt;
-use std::ops::Range;
 
 use crate::address::Svma;
 use crate::code::demangle;
 use crate::counting::{AnalysedModule, Code};
-use crate::lines::{SourceIndex, joined};
 use crate::mix::{Dimension, Filter};
 use crate::recording::base_name;
 use crate::walks::BlockKey;
@@ -175,10 +173,7 @@ fn of_line(analysis: &Analysis, file: &str, line: u32, threads: usize) -> Result
     let ends_with = |path: &str| path == file || path.strip_suffix(file).is_some_and(|before| before.ends_with('/'));
     let (mut found, mut without_lines) = (HashSet::new(), true);
     for (index, module) in analysis.counted.iter().enumerate() {
-        let Some(code) = read_code(module) else { continue };
-        let mut ranges: Vec<Range<Svma>> = module.blocks.iter().map(|block| block.start..block.end).collect();
-        ranges.sort_by_key(|range| range.start);
-        let source = SourceIndex::read(&code.binary, &joined(ranges), threads.max(1));
+        let Some(source) = module.source(threads) else { continue };
         without_lines &= source.spans().is_empty();
         let is_of = |span: &&crate::lines::Span| {
             span.position.line == line && source.file(span.position.file).is_some_and(ends_with)

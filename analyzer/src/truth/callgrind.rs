@@ -1,7 +1,7 @@
 //! Reads what callgrind writes with `--dump-instr=yes` (valgrind's manual, "Callgrind Format Specification").
 //!
 //! ```text
-//! positions: instr line         what stands in front of the costs of a line
+//! positions: instr line         what stands before the costs of a line
 //! events: Ir                    which costs follow
 //! ob=/usr/lib/libc.so.6         the object of the lines that follow; also `ob=(3) NAME` and later `ob=(3)`
 //! 0x48c30 225 400001            address in the object, source line, instructions executed there
@@ -171,7 +171,7 @@ struct Reader {
     call: Option<Option<(u64, u64)>>,
     /// The line before told the cost of a call at this address.
     after_call: Option<u64>,
-    /// Columns in front of the costs, and which of them is the address.
+    /// Columns before the costs, and which of them is the address.
     positions: Option<(usize, Option<usize>)>,
     /// The column of executed instructions among the costs.
     instructions: Option<usize>,

@@ -62,7 +62,7 @@ fn sum(counts: impl Iterator<Item = u64>) -> u64 {
     counts.fold(0, u64::saturating_add)
 }
 
-/// Where an instruction ran more or less often than the one in front of it: something comes in from elsewhere, or leaves.
+/// Where an instruction ran more or less often than the one before it: something comes in from elsewhere, or leaves.
 fn changes(image: &Image, counts: &BTreeMap<Svma, u64>) -> Vec<Svma> {
     let mut changes = Vec::new();
     let mut before: Option<(Svma, u64)> = None;

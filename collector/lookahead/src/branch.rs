@@ -54,7 +54,7 @@ pub enum BranchKind {
     IndirectCall = 5,
     /// `ret`.
     Return = 6,
-    /// `syscall`; never recorded here, as a burst ends in front of one, but callers that go on need the number.
+    /// `syscall`; never recorded here, as a burst ends before one, but callers that go on need the number.
     SystemCall = 7,
 }
 

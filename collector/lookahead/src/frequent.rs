@@ -478,7 +478,7 @@ mod tests {
             }
         }
         let ranges = [
-            // In front of other opcodes.
+            // Before other opcodes.
             0x0f..=0x0f,
             0x40..=0x4f,
             0x50..=0x5f,

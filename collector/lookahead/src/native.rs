@@ -184,7 +184,7 @@ impl Stubs {
         if site > self.used.saturating_sub(4) {
             return;
         }
-        // SAFETY: `site`, where a block has the distance of its jump, and the jump in front of it lie in what is in use of the mapping, which
+        // SAFETY: `site`, where a block has the distance of its jump, and the jump before it lie in what is in use of the mapping, which
         // no reference points into. The jump leads to the start of a block's code afterwards, which is one of the same memory.
         unsafe {
             let before = mapping.writable.as_ptr().add(site).cast::<u32>().read_unaligned() as usize;

@@ -22,7 +22,7 @@ pub struct Outcome {
     pub branches: u64,
     /// Conditional branches that were not taken.
     pub not_taken: u64,
-    /// Why it ended. The registers are those in front of the instruction that could not be executed, or of the next one.
+    /// Why it ended. The registers are those before the instruction that could not be executed, or of the next one.
     pub stop: StopReason,
 }
 

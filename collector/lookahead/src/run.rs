@@ -20,7 +20,7 @@ use crate::spin::SpinDetector;
 use crate::{Branch, BranchKind, Branches, Executed};
 
 /// Runs the thread's code ahead from `registers` until `fuel` is used up or something ends the burst, and appends the taken
-/// branches to `sink`. On return `registers` are those in front of the first instruction that was not executed.
+/// branches to `sink`. On return `registers` are those before the first instruction that was not executed.
 ///
 /// What the code writes goes to `overlay`, which has to be cleared when the thread itself has run; without that, a further call
 /// goes on where this one ended. A branch into one of `forbidden` ends the burst.

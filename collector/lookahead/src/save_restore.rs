@@ -185,7 +185,7 @@ pub struct UndefinedSave {
     pub bytes: Vec<Range<Avma>>,
 }
 
-/// What the `xsave` or `xsavec` at the start of `bytes` may store either way, given the registers in front of it; `None` for other
+/// What the `xsave` or `xsavec` at the start of `bytes` may store either way, given the registers before it; `None` for other
 /// instructions and those that are not interpreted.
 pub fn undefined_save(bytes: &[u8], registers: &Registers) -> Option<UndefinedSave> {
     let instruction = Decoder::with_ip(64, bytes, registers.rip, DecoderOptions::NONE).decode();

@@ -103,7 +103,7 @@ fn set_carry(m: &mut Machine<'_>, carry: Option<bool>) -> Step {
     Ok(())
 }
 
-/// Ends the burst in front of an instruction that is not interpreted.
+/// Ends the burst before an instruction that is not interpreted.
 pub(crate) fn unsupported(m: &mut Machine<'_>, op: &Op) -> Step {
     let mut bytes = [0; 15];
     let length = usize::from(op.length).min(15);

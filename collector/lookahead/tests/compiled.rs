@@ -254,7 +254,7 @@ fn bursts(program: &mut Program, compiled_after: u32, in_place: bool, cuts: [u64
     done
 }
 
-/// A thousand programs, each of which ends in its own way: without fuel, in front of memory that is not there, or of what is not
+/// A thousand programs, each of which ends in its own way: without fuel, before memory that is not there, or of what is not
 /// interpreted.
 #[test]
 fn bursts_are_the_same() {

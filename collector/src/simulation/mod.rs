@@ -9,7 +9,7 @@
 //! ```
 //!
 //! The program truly runs: what it sees is what it would see without, but for the time it takes, and that its threads, which run one after
-//! the other, meet in fewer ways. A slice ends in front of everything that the kernel has to see. While a thread is interpreted, no other
+//! the other, meet in fewer ways. A slice ends before everything that the kernel has to see. While a thread is interpreted, no other
 //! runs, unless it is in the kernel: what that writes is not overwritten, as only bytes that were changed are written back.
 //!
 //! Not followed: 32-bit programs (let go and counted), and code of the kernel. Not exact: memory that others who are not simulated write

@@ -197,7 +197,7 @@ impl Slicer {
         kernel.set_registers(id.tid, registers, vector).map_err(|_| Avma(registers.rip))
     }
 
-    /// A thread that was let execute an instruction itself stands in front of `next`.
+    /// A thread that was let execute an instruction itself stands before `next`.
     pub(super) fn stepped(
         &mut self,
         kernel: &impl ThreadMemory,

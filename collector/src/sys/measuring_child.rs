@@ -226,7 +226,7 @@ fn wait_for_overflows(times: &mut [u64]) -> usize {
 /// Whether the kernel is to raise SIGSYS for system calls (Documentation/admin-guide/syscall-user-dispatch.rst).
 static SELECTOR: AtomicU8 = AtomicU8::new(ALLOW);
 
-/// Makes system calls with a signal in front of each, and another after it. Returns whether it could.
+/// Makes system calls with a signal before each, and another after it. Returns whether it could.
 ///
 /// # Safety
 /// The handlers of SIGSYS and SIGTRAP are those below.

@@ -81,7 +81,7 @@ impl HeldThread {
     pub(crate) fn loading(&self, signal: i32) -> Loading {
         let mut to_be = self.registers;
         if goes_back(&to_be) {
-            // In front of the system call: what the kernel would do (`arch_do_signal_or_restart`).
+            // Before the system call: what the kernel would do (`arch_do_signal_or_restart`).
             to_be.rip -= 2;
             let is_block = to_be.rax as i64 == RESTART_BLOCK;
             to_be.rax = if is_block { libc::SYS_restart_syscall as u64 } else { to_be.orig_rax };

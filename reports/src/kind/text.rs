@@ -41,7 +41,10 @@ fn is_of_perf_script(line: &str) -> bool {
 /// `main;work;[unknown] 4711`.
 fn is_folded(line: &str) -> bool {
     let parts = line.trim_end().rsplit_once(' ');
-    parts.is_some_and(|(stack, count)| stack.contains(';') && count.parse::<u64>().is_ok())
+    let is_frame = |frame: &str| !frame.is_empty() && !frame.starts_with(' ');
+    parts.is_some_and(|(stack, count)| {
+        stack.contains(';') && stack.split(';').all(is_frame) && count.parse::<u64>().is_ok()
+    })
 }
 
 /// `mnemonic,count,share`: titles of columns as reports have them.
@@ -69,7 +72,9 @@ mod tests {
             ("a 7 4356.123456789: 1 x", Some("text of `perf script`")),
             ("at 10 12.50: lunch\n", None),
             ("[unknown callers];main 158\nmain 1\n", Some("folded stacks")),
-            ("a sentence; another 1", None),
+            ("int a; return 1\n", None),
+            (";; 1\n", None),
+            ("main;a line that goes on 1", None),
             ("mnemonic,count,share_error\nje,1,2\n", Some("a table (CSV)")),
             ("hello, world\n", None),
             ("Name,Value\n", None),

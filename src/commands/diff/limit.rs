@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use analyzer::flow::{FunctionName, Moved};
 use analyzer::mix::bare_names;
-use analyzer::uncertainty::change_error;
+use analyzer::uncertainty::{change_error, width_of_many};
 use anyhow::{Context, bail};
 use reports::diff::Work;
 use reports::nearest::nearest;
@@ -37,9 +37,9 @@ enum Quantity {
 /// Changes that differ by less are the same: what rounding leaves of sums.
 const ROUNDING: f64 = 1e-9;
 
-/// A limit is passed by what is so many times its ± beyond it: 99.9 % of a normal distribution in place of 95 %. Limits are asked again and
-/// again, with every change of a program, and one of forty would fail without a reason.
-const CERTAIN: f64 = 3.291 / 1.960;
+/// Limits are asked again and again, with every change of a program, and by its ± alone one of forty would fail without a reason. So what is
+/// past one must be beyond what chance makes of any of so many, at 95 %.
+const ASKED: usize = 50;
 
 /// What is known of a limit.
 pub struct Kept {
@@ -48,6 +48,8 @@ pub struct Kept {
     change: f64,
     /// Half the width of its interval (95 %); 0 where it is exact, infinite where it may be all chance.
     error: f64,
+    /// How many times that the change must be past the limit.
+    times: f64,
 }
 
 /// What a limit looks like.
@@ -89,6 +91,7 @@ impl Limit {
     /// # Errors
     /// Its function is on neither side, or is not known to have changed or not.
     pub fn look(&self, report: &Report<'_>) -> anyhow::Result<Kept> {
+        let times = width_of_many(ASKED, report.changes.sides);
         let (change, error) = match &self.of {
             Quantity::Instructions(None) => {
                 let work = Work::of(&report.changes);
@@ -104,8 +107,8 @@ impl Limit {
                 let [before, after] = moved.shares;
                 if before <= 0.0 {
                     // From nothing to something is more than any limit, if it is not chance.
-                    let error = if after > CERTAIN * error { 0.0 } else { f64::INFINITY };
-                    return Ok(Kept { limit: self.clone(), change: f64::INFINITY, error });
+                    let error = if after > times * error { 0.0 } else { f64::INFINITY };
+                    return Ok(Kept { limit: self.clone(), change: f64::INFINITY, error, times });
                 }
                 let ratio = after / before * (1.0 + all);
                 let of_share = error / before * (1.0 + all);
@@ -116,7 +119,7 @@ impl Limit {
                 (moved.change(), error)
             }
         };
-        Ok(Kept { limit: self.clone(), change, error })
+        Ok(Kept { limit: self.clone(), change, error, times })
     }
 
     /// The functions of a name together, and how uncertain the change of their share is.
@@ -142,13 +145,17 @@ impl Limit {
 }
 
 impl Kept {
+    /// How far the change is past the limit; less than nothing if it is not.
+    fn past(&self) -> f64 {
+        if self.limit.more { self.change - self.limit.change } else { self.limit.change - self.change }
+    }
+
     /// Whether the change is past the limit; `None` if it may be, and may not: chance could be it.
     pub fn is_broken(&self) -> Option<bool> {
-        let error = CERTAIN * self.error;
-        let past = if self.limit.more { self.change - self.limit.change } else { self.limit.change - self.change };
-        if past > error + ROUNDING {
+        let past = self.past();
+        if past > self.times * self.error + ROUNDING {
             Some(true)
-        } else if past <= ROUNDING - error {
+        } else if past <= ROUNDING - self.error {
             Some(false)
         } else {
             None
@@ -157,7 +164,7 @@ impl Kept {
 
     /// What is known, in a sentence.
     pub fn text(&self) -> String {
-        let Kept { limit, change, error } = self;
+        let Kept { limit, change, error, times } = self;
         let change = 100.0 * if change.abs() < ROUNDING { 0.0 } else { *change };
         let digits = if *error > 0.0 { with_digits(100.0 * error, 2) } else { "0".to_owned() };
         // What is exact is not rounded to nothing.
@@ -173,9 +180,14 @@ impl Kept {
             Quantity::Share(name) => format!("the share of {name}"),
         };
         let verdict = match self.is_broken() {
-            Some(true) => "past the limit",
-            Some(false) => "within the limit",
-            None => "past the limit or not: that may be chance, and does not fail",
+            Some(true) => "past the limit".to_owned(),
+            Some(false) => "within the limit".to_owned(),
+            None if self.past() > *error => {
+                format!(
+                    "past the limit by less than {times:.1} times its ±: in many runs, chance does that, and it does not fail"
+                )
+            }
+            None => "past the limit or not: that is within the uncertainty, and does not fail".to_owned(),
         };
         if change.is_infinite() {
             return format!("{what} were none before, and are some now: {verdict} {limit}");
@@ -236,14 +248,14 @@ mod tests {
 
     #[test]
     fn only_what_is_certain_breaks_a_limit() {
-        let broken = |text: &str, change, error| Kept { limit: limit(text), change, error }.is_broken();
+        let broken = |text: &str, change, error| Kept { limit: limit(text), change, error, times: 1.6 }.is_broken();
         assert_eq!(broken("instructions>+2%", 0.021, 0.0), Some(true));
         assert_eq!(broken("instructions>+2%", 0.02, 0.0), Some(false));
         assert_eq!(broken("instructions>+2%", 0.03, 0.02), None);
         assert_eq!(broken("instructions>+2%", 0.05, 0.02), None);
         assert_eq!(broken("instructions>+2%", 0.054, 0.02), Some(true));
         assert_eq!(broken("instructions>+2%", -0.05, 0.02), Some(false));
-        assert_eq!(broken("instructions>+2%", -0.01, 0.02), None);
+        assert_eq!(broken("instructions>+2%", -0.01, 0.02), Some(false));
         assert_eq!(broken("instructions<-2%", -0.03, 0.0), Some(true));
         assert_eq!(broken("instructions<-2%", 0.03, 0.0), Some(false));
         // What rounding leaves is no change.
@@ -259,7 +271,7 @@ mod tests {
 
     #[test]
     fn sentences_say_how_certain_they_are() {
-        let text = |text: &str, change, error| Kept { limit: limit(text), change, error }.text();
+        let text = |text: &str, change, error| Kept { limit: limit(text), change, error, times: 1.6 }.text();
         assert_eq!(
             text("instructions>+2%", 0.031234, 0.0),
             "executed instructions changed by +3.12 % (± 0): past the limit instructions>+2%"
@@ -273,8 +285,10 @@ mod tests {
         assert_eq!(text("instructions:main>1%", f64::INFINITY, 0.0), new);
         assert_eq!(
             text("share:main>+2%", 0.031234, 0.0234),
-            "the share of main changed by +3.1 points (± 2.3): past the limit or not: that may be chance, and does not fail \
-             share:main>+2%"
+            "the share of main changed by +3.1 points (± 2.3): past the limit or not: that is within the uncertainty, and does not \
+             fail share:main>+2%"
         );
+        let text = text("share:main>+2%", 0.051, 0.02);
+        assert!(text.contains("(± 2.0): past the limit by less than 1.6 times its ±"), "{text}");
     }
 }

@@ -25,7 +25,7 @@ const REST: Duration = Duration::from_secs(1);
 pub enum CommandOutput {
     /// To standard error.
     Stderr,
-    /// Nowhere: it is read, as by a program behind a pipe, and forgotten. In front of `/dev/null` some programs would do less.
+    /// Nowhere: it is read, as from a pipe, and forgotten. To `/dev/null` some programs do less.
     Hidden,
     /// Into this file.
     File(PathBuf),

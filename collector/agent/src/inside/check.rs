@@ -5,7 +5,7 @@
 //! clock's signal   the frame is made to lead to the copy; burst; the copy is written
 //! copy             the thread itself; all signals blocked but SIGTRAP and those of faults, which come on a stack of the agent
 //! SIGTRAP          at the end of the path, or where a branch leads elsewhere: compared; the thread goes on where its own code does
-//! fault            the thread goes on in its own code in front of the instruction, which faults again
+//! fault            the thread goes on in its own code before the instruction, which faults again
 //! ```
 
 use std::ptr::NonNull;

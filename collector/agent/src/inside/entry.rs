@@ -156,7 +156,7 @@ extern "C" fn of_others(signal: c_int, info: *const libc::siginfo_t, frame: &mut
     programs::pass_on(signal, info, frame, &PROGRAMS_HANDLER)
 }
 
-/// The handler of SIGSYS: the thread stands in front of a system call.
+/// The handler of SIGSYS: the thread stands before a system call.
 ///
 /// # Safety
 /// Called by the kernel only, where the image is mapped.

@@ -1,7 +1,7 @@
-//! On after a system call: how a burst that ended in front of one goes on when the thread comes out of it.
+//! On after a system call: how a burst that ended before one goes on when the thread comes out of it.
 //!
 //! ```text
-//! ARMED     the thread runs to the system call itself: the kernel raises SIGSYS in front of it (syscall user dispatch)
+//! ARMED     the thread runs to the system call itself: the kernel raises SIGSYS before it (syscall user dispatch)
 //! IN_CALL   it makes the system call itself, with the trap flag set: SIGTRAP after the instruction that follows
 //! ```
 //!
@@ -86,7 +86,7 @@ pub(crate) struct Hold {
 #[derive(Clone, Copy)]
 pub(crate) struct Place {
     process: u32,
-    /// The registers in front of the system call: in encoding order.
+    /// The registers before the system call: in encoding order.
     general: [u64; 16],
     rip: u64,
     /// What the thread blocks.
@@ -153,7 +153,7 @@ fn install() -> bool {
     true
 }
 
-/// A burst has come to the system call that `registers` stand in front of: from now on the kernel tells when the thread comes there itself.
+/// A burst has come to the system call that `registers` stand before: from now on the kernel tells when the thread comes there itself.
 /// `None`: it cannot be followed there. The handlers of faults are installed.
 pub(crate) fn arm(tcb: &Tcb, signal: c_int, process: u32, frame: &mut Frame, registers: &Registers) -> Option<Place> {
     let mut code = [0; LENGTH as usize + LONGEST_INSTRUCTION];
@@ -316,7 +316,7 @@ pub(crate) extern "C" fn context_of_waiting(process: u32, _: *const libc::siginf
     found.unwrap_or(std::ptr::null_mut())
 }
 
-/// SIGSYS: the thread stands in front of a system call. Returns the program's handler, if the signal is not the agent's and there is one.
+/// SIGSYS: the thread stands before a system call. Returns the program's handler, if the signal is not the agent's and there is one.
 /// Nothing here uses thread-local storage.
 pub(crate) extern "C" fn at_system_call(signal: c_int, info: *const libc::siginfo_t, frame: &mut Frame) -> u64 {
     // SAFETY: the kernel has written it.

@@ -3,7 +3,7 @@
 use crate::inside::context;
 use crate::layout::{HEAP, HEAP_BYTES};
 
-/// Bytes in front of what is handed out: its class, and how far before it the memory begins, in four bytes each.
+/// Bytes before what is handed out: its class, and how far before it the memory begins, in four bytes each.
 const HEADER: usize = 8;
 /// What is handed out begins at a multiple of this. All sizes are multiples of it, so all pieces begin a header before one.
 const ALIGN: usize = 16;

@@ -1,4 +1,4 @@
-//! What compiled blocks have in common, so that they are short: routines that are copied in front of them.
+//! What compiled blocks have in common, so that they are short: routines that are copied before them.
 //!
 //! `rbx` has the registers of the context; what else blocks look at is before these, as near. The address of an operand is in `rsi`, its place
 //! is returned in `rdi`, and `eax` says what is asked of the interpreter where a routine cannot help

@@ -15,7 +15,7 @@ pub(super) struct Status {
     pub(super) writes: bool,
     /// It leaves some as they were, always or for some operands.
     pub(super) keeps: bool,
-    /// A burst may end in front of it, or the interpreter executes it: they have to be in the context.
+    /// A burst may end before it, or the interpreter executes it: they have to be in the context.
     shows: bool,
 }
 

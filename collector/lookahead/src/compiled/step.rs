@@ -105,7 +105,7 @@ pub(crate) fn step(m: &mut Machine<'_>, lines: &mut DataLines, ops: &[Op], first
     }
 }
 
-/// The path ends in front of the operation at `ip`, with which this many of the block were not executed.
+/// The path ends before the operation at `ip`, with which this many of the block were not executed.
 #[cold]
 fn stopped(m: &mut Machine<'_>, ip: u64, remaining: u8) -> ExitCode {
     m.context.hot.target = ip;

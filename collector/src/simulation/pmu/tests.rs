@@ -201,7 +201,7 @@ fn branches_that_hold_the_stack_are_oldest_too_often_and_others_are_not() {
 }
 
 /// A branch behind a long latency is taken in the wait of all that overflow while the core is being armed: the precise stack ends with it. An
-/// interrupt comes later: the newest is the branch in front of the latency.
+/// interrupt comes later: the newest is the branch before the latency.
 #[test]
 fn a_long_latency_decides_which_branch_is_the_newest() {
     let (mut code, mut trace) = chain(&[2; 61]);

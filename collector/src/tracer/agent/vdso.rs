@@ -1,4 +1,4 @@
-//! Room for code of ours in a process that has no agent: behind the kernel's shared object (vdso(7)), whose last page ends in zeros. The
+//! Room for code of ours in a process that has no agent: after the kernel's shared object (vdso(7)), whose last page ends in zeros. The
 //! kernel gives the process a copy of that page when it is written to.
 
 use addresses::Avma;

@@ -1,7 +1,7 @@
 //! What the signals cost by which agents get to their bursts.
 //!
 //! A thread that takes a burst itself loses more than its handler sees: the interrupt of the clock, the delivery of the signal and the
-//! return from it; the same for the signals in front of a system call and after it. All of that is the kernel's work, and that of the
+//! return from it; the same for the signals before a system call and after it. All of that is the kernel's work, and that of the
 //! hypervisor below it, so it differs between machines.
 //!
 //! **What is measured** when tracing begins ([`SignalCost::measure`]): a child of the tracer's own makes system calls as threads do that

@@ -38,7 +38,7 @@ pub(crate) struct Burst {
     pub(crate) continuations: u32,
     /// It starts right after a system call.
     pub(crate) after_call: bool,
-    /// It ended in front of a system call.
+    /// It ended before a system call.
     pub(crate) ends_at_call: bool,
     /// The code that it executed and that is in no file.
     pub(crate) code: ExecutedCode,

@@ -182,7 +182,7 @@ impl BurstTaker {
         on.path.prediction = Some(Box::new(Prediction { branches, registers, complete }));
     }
 
-    /// Evaluates the branch in front of which the thread has stopped, and goes on to the next.
+    /// Evaluates the branch before which the thread has stopped, and goes on to the next.
     fn evaluate<K: Kernel>(&mut self, on: &mut Standing<'_, K>, mut registers: Registers, instructions: u64) -> Answer {
         on.path.burst.executed(instructions);
         let stop = self.step(on, &mut registers);
