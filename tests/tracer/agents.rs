@@ -373,7 +373,8 @@ fn code_that_takes_the_place_of_code_that_was_searched_before_is_searched() {
         let _ = fs::remove_file(&library);
         symlink(file, &library).unwrap();
         let mut hbbp = place.hbbp(&["record", "--tracer", "agent", "--overhead", "10"]);
-        hbbp.args(options).args(["--", "env", &format!("LD_PRELOAD={}", text(&library)), text(&hot), "300"]);
+        // So long that its code is searched before it ends, by a recorder that has to wait for a CPU, too.
+        hbbp.args(options).args(["--", "env", &format!("LD_PRELOAD={}", text(&library)), text(&hot), "1000"]);
         let output = hbbp.env("XDG_CACHE_HOME", &cache).output().unwrap();
         assert!(output.status.success(), "{}", errors(&output));
         let traced = Traced::read(&place.recording());
