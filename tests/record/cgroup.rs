@@ -116,11 +116,11 @@ fn what_is_in_the_group_and_what_it_starts_is_recorded_and_nothing_else() {
     let programs = ["inside", "child", "outside"].map(|name| spins_in(&place, name, WITH_ID));
     let [Some(inside), Some(child), Some(outside)] = programs else { return };
     let below = group.make_in("below it");
-    let within = group.start(&inside, &["20"]);
-    let deeper = below.start(&inside, &["20"]);
-    let without = other.start(&outside, &["20"]);
+    let within = group.start(&inside, &["120"]);
+    let deeper = below.start(&inside, &["120"]);
+    let without = other.start(&outside, &["120"]);
     // It starts others while it is recorded.
-    let script = format!("sleep 0.5; {} 20 & echo $! > {}; wait", child.display(), place.path("child").display());
+    let script = format!("sleep 0.5; {} 120 & echo $! > {}; wait", child.display(), place.path("child").display());
     let shell = group.start(Path::new("sh"), &["-c", &script]);
 
     // With so many bursts that each program has some: 1 % of two seconds is a handful in all.
