@@ -16,9 +16,10 @@ export const SHOWN = [['share', 'share of what is shown'], ['row', 'share of the
 export const SHOWN_OF_TIME = [['time', 'share of the time'], ['time-per-instruction', 'time / instruction']];
 /** With fewer samples of time, nothing is said of how long an instruction takes: the share may be none. */
 const LEAST_SAMPLES = 4;
+export const SHOWN_OF_BOTH = [['change', 'change'], ['before', 'share before'], ['after', 'share after']];
+
 /** Keys whose values are functions, or places in them. */
 const NAMES_FUNCTIONS = new Set(['function', 'loop']);
-export const SHOWN_OF_BOTH = [['change', 'change'], ['before', 'share before'], ['after', 'share after']];
 
 /** The table of a pivot. `change` changes what is shown, `open` opens a row and a column. */
 export function tableOfPivot(recording, query, result, state, { change, open }) {

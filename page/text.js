@@ -32,9 +32,13 @@ export function shortName(name, most = MOST_OF_NAME) {
     length -= end - start - 2;
   }
   leftOut.sort(([one], [other]) => one - other);
-  const [parts, last] = [[], leftOut.at(-1)?.[1] ?? 0];
-  leftOut.forEach(([start, end], index) => parts.push([name.slice(index > 0 ? leftOut[index - 1][1] : 0, start), false], [name.slice(start, end), true]));
-  return [...parts, [name.slice(last), false]];
+  const parts = [];
+  let at = 0;
+  for (const [start, end] of leftOut) {
+    parts.push([name.slice(at, start), false], [name.slice(start, end), true]);
+    at = end;
+  }
+  return [...parts, [name.slice(at), false]];
 }
 
 /** An operator, whose signs are no brackets. An empty pair of brackets may follow one that is a pair. */

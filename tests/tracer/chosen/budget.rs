@@ -4,6 +4,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
+use serde_json::Value;
+
 use crate::bursts::Traced;
 use crate::{Place, errors, programs, text, wait_for};
 
@@ -84,6 +86,11 @@ fn first_seconds(place: &Place, many: &Path) -> Result<(), String> {
     if rest < most { Ok(()) } else { Err(format!("{rest} of {used} ms, at most {most}: {tracer:#}")) }
 }
 
+fn event_of_bursts(traced: &Traced) -> &Value {
+    let events = traced.metadata["events"].as_array().unwrap();
+    events.iter().find(|event| event["provenance"] == "software").unwrap()
+}
+
 #[test]
 fn the_metadata_of_a_recording() {
     let Some(place) = Place::to_trace() else { return };
@@ -120,16 +127,13 @@ fn the_metadata_of_a_recording() {
     assert!(close(share("taken_fraction"), (taken - by_bytes) / (taken - by_bytes + not_taken)), "{tracer:#}");
     assert!(close(share("usefulness"), share("taken_fraction") / (1.0 - share("static_fraction"))), "{tracer:#}");
     assert!(traced.sum("ends") >= traced.number("/bursts"), "{tracer:#}");
-    let event = traced.metadata["events"].as_array().unwrap().iter().find(|event| event["provenance"] == "software");
-    let event = event.unwrap();
+    let event = event_of_bursts(&traced);
     assert_eq!((&event["name"], &event["role"], &event["lost"]), (&"burst:u".into(), &"lbr".into(), &0.into()));
     assert_eq!(event["samples"], traced.samples["burst:u"]);
     // What bursts stand for is what the threads used, where the tracer is not late because others have the CPUs.
     let part = |traced: &Traced| {
         let stood_for: u64 = traced.bursts.iter().flat_map(|burst| &burst.pieces).map(|piece| piece.period).sum();
-        let events = traced.metadata["events"].as_array().unwrap();
-        let of_bursts = events.iter().find(|event| event["provenance"] == "software").unwrap();
-        stood_for as f64 / of_bursts["counted"].as_u64().unwrap() as f64
+        stood_for as f64 / event_of_bursts(traced)["counted"].as_u64().unwrap() as f64
     };
     let parts = std::iter::once(part(&traced)).chain(std::iter::repeat_with(|| part(&record()))).take(10);
     let mut seen = Vec::new();
