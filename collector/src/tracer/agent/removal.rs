@@ -33,7 +33,8 @@ use crate::tracer::settings::Clock;
 
 /// How long it may take in a process.
 const LONGEST: Duration = Duration::from_millis(1500);
-/// How long to wait for threads that are to block again what was let through to them: a thread may have no CPU, or be frozen.
+/// How long to wait for a thread that is to do something and goes on after that: to block again what was let through to it, to unmap the agent.
+/// It may have no CPU, or be frozen.
 const MUCH_LONGER: Duration = Duration::from_secs(5);
 /// How long threads may take to come back by themselves, and some thread to compute.
 const PATIENCE: Duration = Duration::from_millis(150);
@@ -41,6 +42,9 @@ const PATIENCE: Duration = Duration::from_millis(150);
 const BY_CLOCK: Duration = Duration::from_millis(20);
 /// How often to look.
 const LOOK: Duration = Duration::from_micros(200);
+/// How long a thread is let run at most before it is stopped again to see whether it has come on: where many wait for a CPU, one that is
+/// stopped sooner than it gets one does not come on at all.
+const LONGEST_RUN: Duration = Duration::from_millis(50);
 /// A clock overflows after so many ns of CPU time.
 const AT_ONCE: u64 = 10_000;
 /// EFLAGS.TF.
@@ -68,6 +72,20 @@ enum Signalled {
     Inside,
 }
 
+/// Lets threads run, each time for twice as long.
+struct Runs(Duration);
+
+impl Runs {
+    fn new() -> Self {
+        Self(LOOK)
+    }
+
+    fn pass(&mut self) {
+        sleep(self.0);
+        self.0 = (2 * self.0).min(LONGEST_RUN);
+    }
+}
+
 struct Removal<'a> {
     process: i32,
     resident: &'a Resident,
@@ -77,6 +95,8 @@ struct Removal<'a> {
     /// Where it was sent, if it does not stand there any more.
     sent: Option<Sent>,
     began: Instant,
+    /// Until when it may take.
+    until: Instant,
     /// Threads that will not come back to the agent though it waits for them.
     freed: HashSet<i32>,
 }
@@ -87,7 +107,9 @@ struct Removal<'a> {
 /// Why it stays there. It does nothing any more.
 pub(crate) fn take_out(process: i32, resident: &Resident, kernel: &mut LinuxKernel) -> Result<(), Why> {
     let began = kernel.now();
-    let mut removal = Removal { process, resident, kernel, traced: None, sent: None, began, freed: HashSet::new() };
+    let until = began + LONGEST;
+    let mut removal =
+        Removal { process, resident, kernel, traced: None, sent: None, began, until, freed: HashSet::new() };
     let done = removal.run();
     removal.let_go();
     // It has ended, or has another program now.
@@ -178,7 +200,7 @@ impl Removal<'_> {
     }
 
     fn has_time(&self) -> Result<(), Why> {
-        if self.kernel.now() < self.began + LONGEST { Ok(()) } else { Err(TOO_LONG) }
+        if self.kernel.now() < self.until { Ok(()) } else { Err(TOO_LONG) }
     }
 
     fn is_patient(&self, since: Instant) -> bool {
@@ -302,6 +324,7 @@ impl Removal<'_> {
     fn see_all_outside(&mut self) -> Result<(), Why> {
         let mut left: Vec<i32> = self.threads();
         let rip = offset_of!(Fields, rip);
+        let mut runs = Runs::new();
         while !left.is_empty() {
             for thread in std::mem::take(&mut left) {
                 let is_outside = match sleeps_at(thread as u32) {
@@ -316,13 +339,15 @@ impl Removal<'_> {
             }
             if !left.is_empty() {
                 self.has_time()?;
-                sleep(LOOK);
+                runs.pass();
             }
         }
         Ok(())
     }
 
+    /// Nothing but a CPU is needed for that.
     fn unmap(&mut self) -> Result<(), Why> {
+        self.until = self.kernel.now() + MUCH_LONGER;
         let maps = mappings(self.process as u32);
         self.by_some_thread(|removal, thread| {
             let Some(held) = removal.hold(thread) else { return Ok(false) };
@@ -345,8 +370,10 @@ impl Removal<'_> {
     fn see_out_of(&mut self, thread: i32, sent: Sent) -> Result<bool, Why> {
         let room = sent.room;
         self.sent = Some(sent);
+        let mut runs = Runs::new();
         let stands = loop {
             let _ = self.kernel.resume(thread, 0);
+            runs.pass();
             match self.comes_to_stand(thread) {
                 Ok(true) if room.contains(self.kernel.register(thread, offset_of!(Fields, rip))) => {}
                 stands => break stands,
@@ -421,10 +448,6 @@ impl Removal<'_> {
         let mut since = self.kernel.now();
         let mut is_interrupted = false;
         loop {
-            if !is_interrupted && (clock.is_none() || self.kernel.now() > since + BY_CLOCK) {
-                let _ = self.kernel.interrupt(thread);
-                is_interrupted = true;
-            }
             match self.kernel.next_report() {
                 Some((other, report)) if other != thread => drop(release(self.kernel, other, report, None)),
                 Some((_, Report::Ended(_))) => {
@@ -453,6 +476,11 @@ impl Removal<'_> {
                 Some(_) => {
                     leave_system_call(thread, self.kernel);
                     return Ok(true);
+                }
+                // Never where it stands already: it would stand again as soon as it goes on, and execute nothing.
+                None if !is_interrupted && (clock.is_none() || self.kernel.now() > since + BY_CLOCK) => {
+                    let _ = self.kernel.interrupt(thread);
+                    is_interrupted = true;
                 }
                 None => {
                     self.has_time()?;
