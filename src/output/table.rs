@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::io::Write;
+use std::ops::Range;
 use std::os::fd::AsFd;
 
 use comfy_table::{CellAlignment, ContentArrangement, presets};
@@ -37,6 +38,8 @@ pub struct Table {
 
 /// Spaces between one column and the next.
 pub const GAP: usize = 2;
+/// Spaces before what of a row comes in lines of its own.
+const INDENT: usize = 4;
 /// No name is cut to less.
 const LEAST_NAME: usize = 8;
 /// Nor to less than this to make room for bars.
@@ -102,27 +105,41 @@ impl Table {
         self.rows.push(cells.iter().map(|cell| printable(cell).into_owned()).collect());
     }
 
-    /// Prints it, cutting names to make it fit into the columns where there is a limit.
+    /// Prints it, cutting names to make it fit into the columns where there is a limit, and with more than one line for each row where that is
+    /// not enough.
     pub fn print(mut self, out: &mut dyn Write, layout: impl Into<Layout>) -> std::io::Result<()> {
-        match layout.into() {
+        let lines = match layout.into() {
             Layout::Markdown => return self.print_markdown(out),
             Layout::Columns(width) => self.fit(width),
-            Layout::Text => self.draw_bars(self.bars_after),
+            Layout::Text => {
+                self.draw_bars(self.bars_after);
+                vec![0..self.aligns.len()]
+            }
+        };
+        let drawn: Vec<Vec<String>> = lines.into_iter().map(|columns| self.drawn(columns)).collect();
+        for (row, role) in self.roles.iter().enumerate() {
+            for (number, line) in drawn.iter().filter_map(|lines| lines.get(row)).enumerate() {
+                let indent = if number == 0 { 0 } else { INDENT };
+                let line = format!("{:indent$}{}", "", line.trim_end());
+                writeln!(out, "{}", self.colours.paint(*role, line.trim_end()))?;
+            }
         }
+        Ok(())
+    }
+
+    /// These columns of each row, beside each other.
+    fn drawn(&self, columns: Range<usize>) -> Vec<String> {
         let mut table = comfy_table::Table::new();
         table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-        table.add_rows(self.rows);
-        for (index, align) in self.aligns.iter().enumerate() {
+        table.add_rows(self.rows.iter().map(|row| &row[columns.clone()]));
+        for (index, align) in self.aligns[columns].iter().enumerate() {
             let Some(column) = table.column_mut(index) else { continue };
             column.set_padding((0, GAP as u16));
             if *align == Align::Right {
                 column.set_cell_alignment(CellAlignment::Right);
             }
         }
-        for (line, role) in table.lines().zip(self.roles) {
-            writeln!(out, "{}", self.colours.paint(role, line.trim_end()))?;
-        }
-        Ok(())
+        table.lines().collect()
     }
 
     /// With an empty line after it, which ends it.
@@ -135,7 +152,8 @@ impl Table {
         writeln!(out)
     }
 
-    fn fit(&mut self, width: usize) {
+    /// Makes it fit; returns the columns of each line that a row takes.
+    fn fit(&mut self, width: usize) -> Vec<Range<usize>> {
         let widths: Vec<usize> = (0..self.aligns.len())
             .map(|column| self.rows.iter().map(|row| row[column].width()).max().unwrap_or(0))
             .collect();
@@ -155,6 +173,7 @@ impl Table {
         self.aligns = aligns;
         let place = |after: usize| fit.columns.iter().position(|(column, _)| *column == after);
         self.draw_bars(self.bars_after.filter(|_| has_bars).and_then(place));
+        if has_bars { vec![0..self.aligns.len()] } else { fit.lines(width) }
     }
 
     /// Whether bars are wanted, and any row has one.
@@ -205,6 +224,21 @@ impl Fit {
             }
         }
         Fit { columns: shown.into_iter().map(|column| (column, widths[column])).collect() }
+    }
+
+    /// The columns of each line of a row, which has more than one where all of them do not fit beside each other: those after the first are
+    /// indented.
+    fn lines(&self, width: usize) -> Vec<Range<usize>> {
+        let (mut lines, mut first, mut used) = (Vec::new(), 0, 0);
+        for (column, (_, needed)) in self.columns.iter().enumerate() {
+            if column > first && used + needed > width {
+                lines.push(first..column);
+                (first, used) = (column, INDENT);
+            }
+            used += needed + GAP;
+        }
+        lines.push(first..self.columns.len());
+        lines
     }
 
     /// Columns that all of it takes, with the gaps.
@@ -310,7 +344,22 @@ share  module           function
 ";
         assert_eq!(printed(Some(38)), expected);
         assert!(printed(Some(38)).lines().all(|line| line.chars().count() <= 38));
-        assert!(printed(Some(10)).contains(" 12 %  a.out"));
+    }
+
+    #[test]
+    fn what_does_not_fit_comes_in_lines_of_its_own() {
+        let expected = "\
+share  module
+    function
+  7 %  …bc.so.6
+    malloc
+ 12 %  a.out
+    core::f…
+";
+        assert_eq!(printed(Some(16)), expected);
+        for width in 12..120 {
+            assert!(printed(Some(width)).lines().all(|line| line.width() <= width), "{width}");
+        }
     }
 
     #[test]

@@ -87,8 +87,11 @@ impl<'r, 'a> Columns<'r, 'a> {
     /// How many columns do not fit, in words.
     pub fn left_out(&self) -> Option<String> {
         let rest = share(self.left_out.iter().map(|(_, sum)| sum).sum(), self.report.mix.instructions);
-        let more = self.left_out.len();
-        (more > 0).then(|| format!("... {more} more columns with {rest} do not fit"))
+        match self.left_out.len() {
+            0 => None,
+            1 => Some(format!("... 1 more column with {rest} does not fit")),
+            more => Some(format!("... {more} more columns with {rest} do not fit")),
+        }
     }
 
     /// The cells of a row.
@@ -242,13 +245,13 @@ fn of_branches(number: Number, sum: &Sum) -> String {
     }
 }
 
-/// How many of the columns, largest first, fit beside the row keys.
+/// How many of the columns, largest first, fit beside the row keys; one always has a place.
 fn columns_that_fit(report: &Report<'_>, columns: &[(&Vec<String>, f64)], unit: Unit, width: Option<usize>) -> usize {
     const ROW_KEY: usize = 14;
     const A_NUMBER: usize = 10;
     /// So many there are where nothing limits them.
     const MOST: usize = 200;
-    let Some(width) = width else { return columns.len().min(MOST) };
+    let Some(width) = width.filter(|_| report.has_columns()) else { return columns.len().min(MOST) };
     let beside = ROW_KEY * report.query.rows.len() + A_NUMBER * report.numbers().count();
     let mut left = width.saturating_sub(beside);
     let as_shown = |sum: f64| match report.number_of_columns() {
@@ -261,7 +264,7 @@ fn columns_that_fit(report: &Report<'_>, columns: &[(&Vec<String>, f64)], unit: 
         left = left.saturating_sub(needed(column));
         fits
     });
-    fitting.count()
+    fitting.count().max(1).min(columns.len())
 }
 
 fn columns_by_size<'a>(report: &Report<'a>) -> Vec<(&'a Vec<String>, f64)> {
