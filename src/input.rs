@@ -27,7 +27,7 @@ use reports::mix::group_by;
 use reports::models::{self, Chosen};
 pub use reports::{Reader, Reads, is_recording, recording_of};
 
-use crate::cache::Cache;
+use crate::cache::{Cache, Page, SourceFiles};
 use crate::commands::record::{self, CommandOutput, Manner, Recorded, SAMPLING, SamplingArgs, Wanted};
 use crate::debuginfod;
 use crate::output;
@@ -128,6 +128,29 @@ pub struct Asked<'a> {
     pub contexts: bool,
     /// Among the notes, which options change nothing.
     pub options: bool,
+}
+
+/// Where the page of a recording is kept.
+pub struct PlaceOfPage<'a> {
+    cache: Cache<'a>,
+    options: Options<'a>,
+    models: &'a [String],
+    of: String,
+    recording: &'a Recording,
+}
+
+impl PlaceOfPage<'_> {
+    /// The page, if it would be made again as it is. Says what is said when it is made.
+    pub fn find(&self) -> Option<String> {
+        let Page { html, said } = self.cache.find_page(&self.options, self.models, &self.of)?;
+        notes(self.recording).chain(said).for_each(output::say);
+        Some(html)
+    }
+
+    /// Keeps a page of an analysis. `files`: those of the source that it shows.
+    pub fn keep(&self, page: &Page, analysis: &Analysis, files: &SourceFiles) {
+        self.cache.keep_page(page, (analysis, files), &self.options, self.models, &self.of);
+    }
 }
 
 /// A side of a comparison: a recording, a merged file, or exact counts.
@@ -323,6 +346,19 @@ impl Input<'_> {
         args.analyze_paths(&self.chosen, self.recording()?, group_by, (Detail::Branches, paths), Subset::Whole)
     }
 
+    /// Where the page of the recording is kept that is made with calling contexts, and with what `of` says. `None` of what is read once, and where
+    /// a model is asked for, of which there may be something to say.
+    pub fn kept_page(&self, of: String) -> anyhow::Result<Option<PlaceOfPage<'_>>> {
+        let args = &self.args.analysis;
+        if self.document()?.is_some() || args.chooses() {
+            return Ok(None);
+        }
+        let recording = self.recording()?;
+        let options = args.options(&self.chosen, recording, GroupBy::default(), Detail::Calls, Subset::Whole);
+        let place = |cache| PlaceOfPage { cache, options, models: &self.chosen.made_of, of, recording };
+        Ok(args.cache(recording).map(place))
+    }
+
     /// Analyses the recording, with calling contexts; one without samples is refused.
     pub fn analyze_with_calls(&self) -> anyhow::Result<Analysis> {
         let (recording, group_by) = (self.recording()?, GroupBy::default());
@@ -494,11 +530,8 @@ impl AnalysisArgs {
         subset: Subset,
         progress: &(dyn Fn(Step) + Sync),
     ) -> anyhow::Result<Analysis> {
-        let search = self.archives.search_for(recording, self.binaries.search());
-        let (core, threads, Chosen { rules, made_of, .. }) = (self.core, self.threads(), chosen);
-        let options = Options { search, subset, group_by, detail, core, threads, rules };
-        // Nobody comes back to the files that an archive was unpacked to.
-        let cache = if self.no_cache || self.archives.has(recording) { None } else { Cache::of(recording, threads) };
+        let options = self.options(chosen, recording, group_by, detail, subset);
+        let (cache, made_of) = (self.cache(recording), &chosen.made_of);
         // What is kept has no order of branches.
         let cached = || cache.as_ref().and_then(|cache| cache.find(&options, made_of));
         let wants_order = paths.trips || paths.hot || paths.history.is_some();
@@ -509,6 +542,25 @@ impl AnalysisArgs {
         let analysis = analyze_paths(recording, &options, paths, progress)?;
         cache.iter().for_each(|cache| cache.keep(&analysis, &options, made_of));
         Ok(analysis)
+    }
+
+    fn options<'a>(
+        &self,
+        chosen: &'a Chosen,
+        recording: &Recording,
+        group_by: GroupBy,
+        detail: Detail,
+        subset: Subset,
+    ) -> Options<'a> {
+        let search = self.archives.search_for(recording, self.binaries.search());
+        Options { search, subset, group_by, detail, core: self.core, threads: self.threads(), rules: &chosen.rules }
+    }
+
+    /// Where the analysis of a recording is kept, if it is.
+    fn cache<'a>(&self, recording: &'a Recording) -> Option<Cache<'a>> {
+        // Nobody comes back to the files that an archive was unpacked to.
+        let is_kept = !self.no_cache && !self.archives.has(recording);
+        is_kept.then(|| Cache::of(recording, self.threads())).flatten()
     }
 
     /// The flow of a recording, of a file of `hbbp merge`, or of exact counts; `-` is standard input.

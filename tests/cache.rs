@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use support::{Fixture, hbbp};
 use tempfile::TempDir;
@@ -99,7 +99,7 @@ fn every_report_is_the_same_with_and_without() {
         &["mix", "--model", "published"],
     ];
     // A page of several threads tells them apart.
-    for (fixture, entries) in [(Fixture::bursts("threads"), 8), (Fixture::simulated("ivy-bridge"), 7)] {
+    for (fixture, entries) in [(Fixture::bursts("threads"), 9), (Fixture::simulated("ivy-bridge"), 8)] {
         let place = Place::new(&fixture);
         for command in commands {
             let without = place.analyse(&[*command, &["--no-cache"]].concat());
@@ -113,7 +113,7 @@ fn every_report_is_the_same_with_and_without() {
         };
         let without = page(&["--no-cache"]);
         assert!(without == page(&[]) && without == page(&[]), "{}", fixture.name);
-        // Blocks, processes, phases; branches; contexts; another core, another model; threads in phases.
+        // Blocks, processes, phases; branches; contexts; another core, another model; threads in phases; a page.
         assert_eq!(place.entries().len(), entries, "{}", fixture.name);
     }
 }
@@ -359,4 +359,55 @@ fn what_does_not_pay_is_not_kept() {
         assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     }
     assert!(place.entries().is_empty());
+}
+
+/// Of `hbbp report` the page is kept as well, as long as the binary and the source that it shows are as they were.
+#[test]
+fn pages_are_made_anew_when_anything_that_they_show_changes() {
+    let fixture = Fixture::bursts("objects");
+    let place = Place::new(&fixture);
+    let (root, source) = (place.path("root"), place.path("root/fixtures/objects.cpp"));
+    fs::create_dir_all(root.join("fixtures")).unwrap();
+    fs::copy(&fixture.binary, root.join(fixture.recorded_as)).unwrap();
+    wait_until_binaries_are_old();
+    place.run(&["export", "--format", "folded", "-o", "-", "--symfs", "root"]);
+    let analysis = place.entries().pop().unwrap();
+    let long_ago = SystemTime::now() - Duration::from_secs(1000);
+    // Whether a page was made without a look at the analysis. It is as without anything kept.
+    let is_kept = |more: &[&str]| {
+        File::options().write(true).open(&analysis).unwrap().set_modified(long_ago).unwrap();
+        let page = |most: &[&str]| {
+            place.run(&[&["report", "-o", "page.html", "--symfs", "root"], more, most].concat());
+            fs::read(place.path("page.html")).unwrap()
+        };
+        let made = page(&[]);
+        let is_kept = fs::metadata(&analysis).unwrap().modified().unwrap() == long_ago;
+        assert!(made == page(&["--no-cache"]), "{more:?}");
+        is_kept
+    };
+    assert_eq!([is_kept(&[]), is_kept(&[])], [false, true]);
+    fs::copy(&place.recording, place.path("other.data")).unwrap();
+    fs::write(
+        place.path("own.toml"),
+        "name = \"own\"\ndescription = \"Own.\"\nother = \"none\"\n[[group]]\nname = \"x87\"\nisa = \"x87\"\n",
+    )
+    .unwrap();
+    for other in [&["--top", "1"][..], &["--no-source"], &["other.data"], &["--taxonomy", "own.toml"]] {
+        assert_eq!([is_kept(other), is_kept(other)], [false, true], "{other:?}");
+    }
+    let write = |text: &str| fs::write(&source, text).unwrap();
+    write(&"one;\n".repeat(200));
+    assert!(!is_kept(&[]), "the source appeared");
+    assert!(!is_kept(&[]), "it could change again");
+    wait_until_binaries_are_old();
+    assert_eq!([is_kept(&[]), is_kept(&[])], [false, true]);
+    let times = fs::metadata(&source).unwrap().modified().unwrap();
+    write(&"two;\n".repeat(200));
+    File::options().write(true).open(&source).unwrap().set_modified(times).unwrap();
+    assert!(!is_kept(&[]), "it has the same size and time, and another text");
+    fs::remove_file(&source).unwrap();
+    assert_eq!([is_kept(&[]), is_kept(&[])], [false, true], "the source is gone");
+    // Nor is the analysis used, so that nothing tells but the page.
+    fs::remove_file(root.join(fixture.recorded_as)).unwrap();
+    is_kept(&[]);
 }

@@ -65,7 +65,7 @@ pub use binaries::{
 };
 pub use build_id::BuildId;
 pub use estimation::Estimate;
-pub use findings::Findings;
+pub use findings::{Findings, Searched};
 pub use formats::file_identity::FileIdentity;
 pub use progress::{Progress, Step};
 pub use simulated_core::Microarchitecture;

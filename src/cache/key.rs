@@ -26,6 +26,11 @@ impl Key {
         Some(Key(hash(text.as_bytes())))
     }
 
+    /// Of a page of what this is the key of, made with what a text says.
+    pub fn of_page(self, of: &str) -> Self {
+        Key(hash(format!("page {} {of}", self.0).as_bytes()))
+    }
+
     /// Of a file in its state.
     pub fn of_file(file: &FileIdentity) -> Self {
         Key(hash(format!("{VERSION:?} {file:?}").as_bytes()))

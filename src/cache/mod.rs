@@ -7,6 +7,8 @@
 //! binaries  <----------- found and compared again (`analyzer::Findings`)
 //! ```
 //!
+//! Pages of `hbbp report` are kept in the same way, with the source that they show ([`Page`]).
+//!
 //! See docs/design/cache.md. Nothing here is ever an error of a report: what cannot be kept is found anew.
 
 mod content;
@@ -14,6 +16,7 @@ mod entry;
 mod folder;
 mod key;
 mod known;
+mod page;
 mod searches;
 
 use std::fs::File;
@@ -28,6 +31,8 @@ use content::Content;
 use entry::Entry;
 use folder::Folder;
 use key::Key;
+use page::KeptPage;
+pub use page::{Page, SourceFiles};
 pub use searches::Searches;
 
 /// Recordings that are shorter, in bytes, are analysed about as fast as their analysis is found.
@@ -98,6 +103,33 @@ impl<'a> Cache<'a> {
             return None;
         }
         self.folder.write(&key.name(), &entry::written(&key, &findings, &Findings::replicates(analysis))?)
+    }
+
+    /// The page that was made with these options, and with what `of` says, if it would be the same now.
+    pub fn find_page(&self, options: &Options<'_>, models: &[String], of: &str) -> Option<Page> {
+        let key = Key::of(&self.content, options, options.detail, models)?.of_page(of);
+        let kept: KeptPage<'_> = Entry::open(&key, self.folder.open(&key.name())?)?.value()?;
+        let page = kept.current(&options.search, self.threads)?;
+        self.folder.was_used(&key.name());
+        Some(page)
+    }
+
+    /// Keeps a page of an analysis that was made after [`Self::of`], as [`Self::keep`] does. `files`: those of the source that it shows.
+    pub fn keep_page(
+        &self,
+        page: &Page,
+        (analysis, files): (&Analysis, &SourceFiles),
+        options: &Options<'_>,
+        models: &[String],
+        of: &str,
+    ) {
+        let keep = || {
+            let kept = KeptPage::of(page, analysis, files, self.began).filter(|_| !analysis.summary.has_trace())?;
+            let key = Key::of(&self.content, options, options.detail, models)?.of_page(of);
+            self.is_unchanged()?.then_some(())?;
+            self.folder.write(&key.name(), &entry::written(&key, &kept, &[])?)
+        };
+        let _ = keep();
     }
 
     /// Whether the recording is what it was before the analysis. It is read again if the file system would not tell.

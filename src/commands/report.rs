@@ -25,8 +25,9 @@ use anyhow::bail;
 use reports::diff::Compared;
 use reports::taxonomies::with_files;
 
+use crate::cache::Page;
 use crate::commands::diff::Report as Changed;
-use crate::input::{Input, InputArgs, Reader, Reads, is_standard_input, title_of};
+use crate::input::{Input, InputArgs, PlaceOfPage, Reader, Reads, is_standard_input, title_of};
 use crate::output::write_to;
 use crate::usage::wrong_usage;
 use changes::Shown;
@@ -88,11 +89,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 fn write(args: &Args, taxonomies: &Taxonomies, input: &Input<'_>) -> anyhow::Result<()> {
     let Some(file) = &args.after else {
-        let mut side = Side::of(args, input, args.input.title(), Detail::Calls)?;
-        let calls = side.take_calls()?;
-        let (contexts, composed) = side.beside_contexts(args, calls, || side.composed(args, taxonomies))?;
-        let data = side.data(args, composed)?.with_contexts(&side.analysis, contexts);
-        return write_to(args.file.as_deref(), |out| page::write(&side.title, &data, out));
+        let html = page_of_one(args, taxonomies, input)?;
+        return write_to(args.file.as_deref(), |out| Ok(out.write_all(html.as_bytes())?));
     };
     let input_after = args.input.other(file, &READER)?;
     let titles = args.input.file().map_or_else(|| [args.input.title(), title_of(file)], |first| titles([first, file]));
@@ -124,6 +122,27 @@ fn write(args: &Args, taxonomies: &Taxonomies, input: &Input<'_>) -> anyhow::Res
     let data = data.compared(data_before, &report, shown);
     let title = format!("{}, {}", before.title, after.title);
     write_to(args.file.as_deref(), |out| page::write(&title, &data, out))
+}
+
+/// The page of one recording: that which was made before, if it would be the same now.
+fn page_of_one(args: &Args, taxonomies: &Taxonomies, input: &Input<'_>) -> anyhow::Result<String> {
+    let (title, Args { top, no_source, .. }) = (args.input.title(), args);
+    // Paths of the source may be relative.
+    let folder = std::env::current_dir().ok();
+    let kept = input.kept_page(format!("{title:?} {top:?} {no_source:?} {taxonomies:?} {folder:?}"))?;
+    if let Some(html) = kept.as_ref().and_then(PlaceOfPage::find) {
+        return Ok(html);
+    }
+    let mut side = Side::of(args, input, title, Detail::Calls)?;
+    let calls = side.take_calls()?;
+    let (contexts, mut composed) = side.beside_contexts(args, calls, || side.composed(args, taxonomies))?;
+    let said = side.said().into_iter().chain(std::mem::take(&mut composed.said)).collect();
+    let data = side.data(args, composed)?.with_contexts(&side.analysis, contexts);
+    let mut html = Vec::new();
+    page::write(&side.title, &data, &mut html)?;
+    let page = Page { html: String::from_utf8(html)?, said };
+    kept.iter().for_each(|kept| kept.keep(&page, &side.analysis, &data.files));
+    Ok(page.html)
 }
 
 /// What two files are called: by as many of the last parts of their paths as differ, or by their names if nothing does.

@@ -6,6 +6,8 @@ use std::io::Read;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use formats::file_identity::FileIdentity;
+
 /// Files of source, read when a line of them is asked for.
 #[derive(Debug, Default)]
 pub struct SourceTexts {
@@ -13,6 +15,8 @@ pub struct SourceTexts {
     files: HashMap<String, Option<Text>>,
     /// Bytes that were read.
     bytes: u64,
+    /// Each file that was looked for, as it was; `None` if there was none.
+    states: Vec<(PathBuf, Option<FileIdentity>)>,
 }
 
 /// A file and where its lines are.
@@ -44,6 +48,11 @@ impl SourceTexts {
         text.text.get(range.clone())
     }
 
+    /// Each file that was looked for, and its state; `None` if there was no file.
+    pub fn into_states(self) -> Vec<(PathBuf, Option<FileIdentity>)> {
+        self.states
+    }
+
     fn read(&mut self, path: &str) -> Option<Text> {
         let path = Path::new(path);
         let found = match &self.symfs {
@@ -52,7 +61,9 @@ impl SourceTexts {
         };
         // Asked before opening: opening a pipe waits for its other end. A file without a length may be the kernel's,
         // and wait, too.
-        let metadata = std::fs::metadata(&found).ok().filter(|metadata| metadata.is_file() && metadata.len() > 0)?;
+        let metadata = std::fs::metadata(&found).ok();
+        self.states.push((found.clone(), metadata.as_ref().map(FileIdentity::of)));
+        let metadata = metadata.filter(|metadata| metadata.is_file() && metadata.len() > 0)?;
         let allowed = MOST_BYTES.checked_sub(self.bytes)?;
         if metadata.len() > allowed {
             return None;

@@ -294,24 +294,36 @@ impl ModuleCounts {
     /// weighs in the replicates.
     pub fn weigh_bursts<'a>(&mut self, weight_of: impl Fn(StartId) -> (f64, &'a Replicates)) {
         let by_start = std::mem::take(&mut self.by_start);
-        for StartSums { start, group, block, sums, .. } in &by_start {
-            let lbr_weight = sums.lbr_weight.times(weight_of(*start).0);
-            self.sums.push((*group, *block, BlockSums { lbr_weight, ..*sums }));
-            self.sliced.push(SlicedSums::default());
-        }
-        self.tidy();
+        self.add_rows_of(&by_start);
         for StartSums { start, group, block, sums, slices } in &by_start {
-            let place = |(group, block, _): &(GroupId, u32, BlockSums)| (*group, *block);
-            let Ok(row) = self.sums.binary_search_by_key(&(*group, *block), place) else { continue };
+            let Some(row) = self.row_of(*group, *block) else { continue };
+            let (weight_of_start, weights) = weight_of(*start);
+            let lbr_weight = sums.lbr_weight.times(weight_of_start);
+            self.sums[row].2.add(&BlockSums { lbr_weight, ..*sums });
             let bursts = self.sliced[row].bursts.get_or_insert_default();
             let weight = sums.lbr_weight.to_f64();
-            let weights = weight_of(*start).1;
             bursts.replicates.add(weights, weight);
             slices.for_each_part(|slice, part| {
                 *bursts.replicates.without_mut(slice) -= part * weight * weights.without(slice);
             });
             bursts.seen = bursts.seen.or(slices.slices());
         }
+    }
+
+    /// Where the sums of a block in a group are.
+    fn row_of(&self, group: GroupId, block: u32) -> Option<usize> {
+        self.sums.binary_search_by_key(&(group, block), |(group, block, _)| (*group, *block)).ok()
+    }
+
+    /// Makes rows for the blocks of bursts that have none: a block has one, and thousands of bursts are of it.
+    fn add_rows_of(&mut self, by_start: &[StartSums]) {
+        let blocks = by_start.iter().map(|of| (of.group, of.block));
+        let mut new: Vec<_> = blocks.filter(|(group, block)| self.row_of(*group, *block).is_none()).collect();
+        new.sort_unstable();
+        new.dedup();
+        self.sums.extend(new.into_iter().map(|(group, block)| (group, block, BlockSums::default())));
+        self.sliced.resize_with(self.sums.len(), SlicedSums::default);
+        self.tidy();
     }
 
     /// Sorts the sums and adds up those of the same block.

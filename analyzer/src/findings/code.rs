@@ -13,7 +13,7 @@ use crate::CountedModule;
 use crate::binaries::{Binary, BinarySearch};
 use crate::code::{BlockMap, KeptFunctions, Observed};
 use crate::counting::{AnalysedModule, Code, ModuleCounts, UnreadBlock};
-use crate::recording::ModuleTable;
+use crate::recording::{Module, ModuleTable};
 
 /// The code of a module.
 #[derive(Serialize, Deserialize)]
@@ -57,9 +57,23 @@ impl<'a> FoundFile<'a> {
         })
     }
 
-    fn tells_changes_after(&self, time: SystemTime) -> bool {
-        [self.image, self.debug_file].iter().flatten().all(|file| file.tells_changes_after(time))
+    /// The same. `None` also where a change after that time could not be told.
+    pub(super) fn of_files_before(binary: &'a Binary, began: SystemTime) -> Option<Self> {
+        Self::of(binary).filter(|found| {
+            [found.image, found.debug_file].iter().flatten().all(|file| file.tells_changes_after(began))
+        })
     }
+
+    /// The binary, if a search finds the same once more.
+    pub(super) fn again(&self, module: &Module, search: &BinarySearch) -> Option<Binary> {
+        let binary = search.open(module).ok()?;
+        (FoundFile::of(&binary)? == *self).then_some(binary)
+    }
+}
+
+/// Whether a search does not find the code of a module, for the same reason as before.
+pub(super) fn is_missed_again(why: &str, module: &Module, search: &BinarySearch) -> bool {
+    search.open(module).is_err_and(|error| error.to_string() == why)
 }
 
 impl<'a> ModuleFindings<'a> {
@@ -68,7 +82,7 @@ impl<'a> ModuleFindings<'a> {
         let CountedModule { counts, blocks, .. } = module;
         let code = match &counts.code {
             Code::Read(code) => CodeFindings::Read {
-                file: FoundFile::of(&code.binary).filter(|file| file.tells_changes_after(began)).map(Box::new)?,
+                file: FoundFile::of_files_before(&code.binary, began).map(Box::new)?,
                 functions: code.functions.kept(),
                 observed: Cow::Borrowed(&code.observed),
                 blocks: Cow::Borrowed(&code.blocks),
@@ -99,16 +113,12 @@ impl<'a> ModuleFindings<'a> {
         let ModuleFindings { module, code, sums, biased, broken, strange_branches, blocks } = self;
         let code = match code {
             CodeFindings::Read { file, functions, observed, blocks } => {
-                let binary = search.open(modules.get(module)).ok()?;
-                if FoundFile::of(&binary)? != *file {
-                    return None;
-                }
+                let binary = file.again(modules.get(module), search)?;
                 let (observed, blocks) = (observed.into_owned(), blocks.into_owned());
                 Code::Read(Arc::new(AnalysedModule::of_kept(binary, functions, observed, blocks)?))
             }
             CodeFindings::Unread { why, blocks } => {
-                let is_same = || search.open(modules.get(module)).is_err_and(|error| error.to_string() == why);
-                if !is_rest && !is_same() {
+                if !is_rest && !is_missed_again(&why, modules.get(module), search) {
                     return None;
                 }
                 Code::Unread { why: why.into_owned(), blocks: blocks.into_owned() }

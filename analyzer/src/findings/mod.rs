@@ -9,6 +9,7 @@
 //! found, so they are read beside the rest, as lists of [`Sampled`]. Which format the bytes have, and where they are, is not decided here.
 
 mod code;
+mod searched;
 mod sound;
 
 use std::borrow::Cow;
@@ -28,6 +29,7 @@ use crate::recording::{ModuleId, ModuleTable, Sources, Tracer, metadata_of};
 use crate::uncertainty::{Design, Sampled};
 use crate::{Analysis, CountedBlock, CountedModule, Origin, Summary};
 use code::CodeFindings;
+pub use searched::Searched;
 
 /// What an analysis found, but for the code that is in files.
 #[derive(Serialize, Deserialize)]

@@ -43,6 +43,15 @@ impl Companions {
     }
 }
 
+/// Whether debug information of a binary is in more files than its own and its debug file, or would be if they were there.
+pub(crate) fn is_in_more_files(binary: &Binary) -> bool {
+    let Some(image) = binary.images().find(|image| image.has_debug_information()) else { return false };
+    let Ok(sections) = Sections::of(image) else { return false };
+    let file = OpenDebugFile::of(sections.dwarf());
+    let is_split = |index| file.open(index).is_ok_and(|unit| SplitPart::of(&file, &unit).is_some());
+    image.alternate_debug_file().is_some() || (0..file.units.len()).any(is_split)
+}
+
 /// Debug information may name any file: only object files are of it.
 fn is_debug_file(file: &Path) -> bool {
     file.is_file() && Image::open_debug(file).is_ok()

@@ -106,6 +106,8 @@ pub struct Composed {
     pub by_start: HashMap<(usize, Svma), usize>,
     /// Keys that are not there, and why, in sentences.
     pub without: Vec<String>,
+    /// What was said when it was made.
+    pub said: Vec<String>,
 }
 
 impl Composed {
@@ -123,6 +125,7 @@ impl Composed {
             by_symbol: HashMap::new(),
             by_start: HashMap::new(),
             without: Vec::new(),
+            said: Vec::new(),
         };
         composed.attributes = std::mem::take(&mut composition.attributes);
         for of in ranked {
@@ -358,6 +361,7 @@ mod tests {
             by_symbol: HashMap::new(),
             by_start: HashMap::new(),
             without: Vec::new(),
+            said: Vec::new(),
         };
         // Of the first block: 0 and 1 in 5, 0 in 6, by two tasks; of the second 2 in 5.
         let part = |task| (task, Short(0.5));

@@ -11,7 +11,7 @@ use crate::output::cut_inside;
 use crate::output::profile::UNKNOWN_CALLERS;
 
 /// Frames that a page has at most.
-const MOST_FRAMES: usize = 100_000;
+const MOST_FRAMES: usize = 40_000;
 /// Columns of a name.
 const LONGEST_NAME: usize = 256;
 

@@ -1,9 +1,10 @@
 //! What a page shows, as it stands in it: `hbbp-report/1`.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 
-use analyzer::Analysis;
 use analyzer::annotate::{Annotation, SourceTexts};
+use analyzer::{Analysis, FileIdentity};
 use perfdata::Features;
 use serde::Serialize;
 
@@ -58,6 +59,9 @@ pub struct Data<'a> {
     before: Option<Box<Data<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     changes: Option<Changes>,
+    /// Files of source that were looked for, and their states.
+    #[serde(skip)]
+    pub files: Vec<(PathBuf, Option<FileIdentity>)>,
 }
 
 impl<'a> Data<'a> {
@@ -76,6 +80,7 @@ impl<'a> Data<'a> {
         let mut texts = Texts::default();
         let code =
             annotation.functions.iter().map(|function| code(&known, function, &mut texts, &mut source)).collect();
+        let (source, files) = source.into_lines();
         Data {
             schema: "hbbp-report/1",
             title: String::new(),
@@ -93,11 +98,12 @@ impl<'a> Data<'a> {
             functions: composed.functions,
             blocks: composed.blocks,
             texts,
-            source: source.into_lines(),
+            source,
             code,
             contexts: None,
             before: None,
             changes: None,
+            files,
         }
     }
 

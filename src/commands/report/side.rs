@@ -58,12 +58,18 @@ impl<'a> Side<'a> {
         Ok(Side { title, analysis, annotation, head, input })
     }
 
+    /// What was said of it.
+    pub fn said(&self) -> Vec<String> {
+        self.annotation.notes.clone()
+    }
+
     /// What its mix is added up from.
     pub fn composed(&self, args: &Args, taxonomies: &Taxonomies) -> anyhow::Result<Composed> {
         let mut composed = Composed::of(&self.analysis, &self.annotation.ranked, taxonomies);
         if !args.no_source {
             let places = Places::of(&self.analysis, args.input.analysis.threads());
-            places.notes.iter().filter(|note| !self.annotation.notes.contains(note)).for_each(output::say);
+            composed.said = places.notes.iter().filter(|note| !self.annotation.notes.contains(note)).cloned().collect();
+            composed.said.iter().for_each(output::say);
             composed.add_places(&self.analysis, &places);
         }
         let loops = match args.no_source {

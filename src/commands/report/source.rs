@@ -1,7 +1,9 @@
 //! The lines of the source that the code of a page comes from, each once.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 
+use analyzer::FileIdentity;
 use analyzer::address::Svma;
 use analyzer::annotate::{AnnotatedFunction, Annotation, SourcePlace, SourceTexts};
 use serde::Serialize;
@@ -54,8 +56,9 @@ impl<'a> Source<'a> {
         Begun { inlined, line }
     }
 
-    pub fn into_lines(self) -> SourceLines {
-        self.lines
+    /// The lines, and the states of the files that were looked for.
+    pub fn into_lines(self) -> (SourceLines, Vec<(PathBuf, Option<FileIdentity>)>) {
+        (self.lines, self.texts.into_states())
     }
 
     fn index(&mut self, place: SourcePlace<'a>) -> u32 {
