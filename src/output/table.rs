@@ -108,15 +108,17 @@ impl Table {
     /// Prints it, cutting names to make it fit into the columns where there is a limit, and with more than one line for each row where that is
     /// not enough.
     pub fn print(mut self, out: &mut dyn Write, layout: impl Into<Layout>) -> std::io::Result<()> {
-        let lines = match layout.into() {
+        let ends = match layout.into() {
             Layout::Markdown => return self.print_markdown(out),
             Layout::Columns(width) => self.fit(width),
             Layout::Text => {
                 self.draw_bars(self.bars_after);
-                vec![0..self.aligns.len()]
+                vec![self.aligns.len()]
             }
         };
-        let drawn: Vec<Vec<String>> = lines.into_iter().map(|columns| self.drawn(columns)).collect();
+        let mut first = 0;
+        let drawn = ends.into_iter().map(|end| self.drawn(std::mem::replace(&mut first, end)..end));
+        let drawn: Vec<Vec<String>> = drawn.collect();
         for (row, role) in self.roles.iter().enumerate() {
             for (number, line) in drawn.iter().filter_map(|lines| lines.get(row)).enumerate() {
                 let indent = if number == 0 { 0 } else { INDENT };
@@ -152,8 +154,8 @@ impl Table {
         writeln!(out)
     }
 
-    /// Makes it fit; returns the columns of each line that a row takes.
-    fn fit(&mut self, width: usize) -> Vec<Range<usize>> {
+    /// Makes it fit. A row takes one line or more: returns after which columns they end.
+    fn fit(&mut self, width: usize) -> Vec<usize> {
         let widths: Vec<usize> = (0..self.aligns.len())
             .map(|column| self.rows.iter().map(|row| row[column].width()).max().unwrap_or(0))
             .collect();
@@ -173,7 +175,7 @@ impl Table {
         self.aligns = aligns;
         let place = |after: usize| fit.columns.iter().position(|(column, _)| *column == after);
         self.draw_bars(self.bars_after.filter(|_| has_bars).and_then(place));
-        if has_bars { vec![0..self.aligns.len()] } else { fit.lines(width) }
+        if has_bars { vec![self.aligns.len()] } else { fit.lines(width) }
     }
 
     /// Whether bars are wanted, and any row has one.
@@ -226,19 +228,19 @@ impl Fit {
         Fit { columns: shown.into_iter().map(|column| (column, widths[column])).collect() }
     }
 
-    /// The columns of each line of a row, which has more than one where all of them do not fit beside each other: those after the first are
-    /// indented.
-    fn lines(&self, width: usize) -> Vec<Range<usize>> {
-        let (mut lines, mut first, mut used) = (Vec::new(), 0, 0);
+    /// After which columns the lines of a row end, of which there is more than one where all columns do not fit beside each other: those after
+    /// the first are indented.
+    fn lines(&self, width: usize) -> Vec<usize> {
+        let (mut ends, mut first, mut used) = (Vec::new(), 0, 0);
         for (column, (_, needed)) in self.columns.iter().enumerate() {
             if column > first && used + needed > width {
-                lines.push(first..column);
+                ends.push(column);
                 (first, used) = (column, INDENT);
             }
             used += needed + GAP;
         }
-        lines.push(first..self.columns.len());
-        lines
+        ends.push(self.columns.len());
+        ends
     }
 
     /// Columns that all of it takes, with the gaps.
