@@ -27,7 +27,7 @@ use reports::mix::group_by;
 use reports::models::{self, Chosen};
 pub use reports::{Reader, Reads, is_recording, recording_of};
 
-use crate::cache::{Cache, Page, SourceFiles};
+use crate::cache::{Cache, PlaceOfPage};
 use crate::commands::record::{self, CommandOutput, Manner, Recorded, SAMPLING, SamplingArgs, Wanted};
 use crate::debuginfod;
 use crate::output;
@@ -128,29 +128,6 @@ pub struct Asked<'a> {
     pub contexts: bool,
     /// Among the notes, which options change nothing.
     pub options: bool,
-}
-
-/// Where the page of a recording is kept.
-pub struct PlaceOfPage<'a> {
-    cache: Cache<'a>,
-    options: Options<'a>,
-    models: &'a [String],
-    of: String,
-    recording: &'a Recording,
-}
-
-impl PlaceOfPage<'_> {
-    /// The page, if it would be made again as it is. Says what is said when it is made.
-    pub fn find(&self) -> Option<String> {
-        let Page { html, said } = self.cache.find_page(&self.options, self.models, &self.of)?;
-        notes(self.recording).chain(said).for_each(output::say);
-        Some(html)
-    }
-
-    /// Keeps a page of an analysis. `files`: those of the source that it shows.
-    pub fn keep(&self, page: &Page, analysis: &Analysis, files: &SourceFiles) {
-        self.cache.keep_page(page, (analysis, files), &self.options, self.models, &self.of);
-    }
 }
 
 /// A side of a comparison: a recording, a merged file, or exact counts.
@@ -348,15 +325,14 @@ impl Input<'_> {
 
     /// Where the page of the recording is kept that is made with calling contexts, and with what `of` says. `None` of what is read once, and where
     /// a model is asked for, of which there may be something to say.
-    pub fn kept_page(&self, of: String) -> anyhow::Result<Option<PlaceOfPage<'_>>> {
+    pub fn place_of_page(&self, of: &str) -> anyhow::Result<Option<PlaceOfPage<'_>>> {
         let args = &self.args.analysis;
         if self.document()?.is_some() || args.chooses() {
             return Ok(None);
         }
         let recording = self.recording()?;
         let options = args.options(&self.chosen, recording, GroupBy::default(), Detail::Calls, Subset::Whole);
-        let place = |cache| PlaceOfPage { cache, options, models: &self.chosen.made_of, of, recording };
-        Ok(args.cache(recording).map(place))
+        Ok(args.cache(recording).and_then(|cache| cache.place_of_page(options, &self.chosen.made_of, of)))
     }
 
     /// Analyses the recording, with calling contexts; one without samples is refused.

@@ -107,12 +107,9 @@ fn every_report_is_the_same_with_and_without() {
                 same(&without, &place.analyse(command), &format!("{}: {command:?}, {time}", fixture.name));
             }
         }
-        let page = |more: &[&str]| {
-            place.analyse(&[&["report", "-o", "page.html"], more].concat());
-            fs::read(place.path("page.html")).unwrap()
-        };
+        let page = |more: &[&str]| place.analyse(&[&["report", "-o", "-"], more].concat());
         let without = page(&["--no-cache"]);
-        assert!(without == page(&[]) && without == page(&[]), "{}", fixture.name);
+        ["first", "second"].iter().for_each(|time| same(&without, &page(&[]), &format!("{}: {time}", fixture.name)));
         // Blocks, processes, phases; branches; contexts; another core, another model; threads in phases; a page.
         assert_eq!(place.entries().len(), entries, "{}", fixture.name);
     }
@@ -376,13 +373,10 @@ fn pages_are_made_anew_when_anything_that_they_show_changes() {
     // Whether a page was made without a look at the analysis. It is as without anything kept.
     let is_kept = |more: &[&str]| {
         File::options().write(true).open(&analysis).unwrap().set_modified(long_ago).unwrap();
-        let page = |most: &[&str]| {
-            place.run(&[&["report", "-o", "page.html", "--symfs", "root"], more, most].concat());
-            fs::read(place.path("page.html")).unwrap()
-        };
+        let page = |most: &[&str]| place.run(&[&["report", "-o", "-", "--symfs", "root"], more, most].concat());
         let made = page(&[]);
         let is_kept = fs::metadata(&analysis).unwrap().modified().unwrap() == long_ago;
-        assert!(made == page(&["--no-cache"]), "{more:?}");
+        same(&page(&["--no-cache"]), &made, &format!("{more:?}"));
         is_kept
     };
     assert_eq!([is_kept(&[]), is_kept(&[])], [false, true]);
@@ -407,7 +401,21 @@ fn pages_are_made_anew_when_anything_that_they_show_changes() {
     assert!(!is_kept(&[]), "it has the same size and time, and another text");
     fs::remove_file(&source).unwrap();
     assert_eq!([is_kept(&[]), is_kept(&[])], [false, true], "the source is gone");
-    // Nor is the analysis used, so that nothing tells but the page.
+    let two = ["hbbp.data", "hbbp.data"];
+    assert_eq!([is_kept(&two), is_kept(&two)], [false; 2], "of two recordings");
+    // It is read whether anything is in it or not, and said to be damaged.
+    let package = root.join(format!("{}.dwp", fixture.recorded_as));
+    fs::write(&package, "no package").unwrap();
+    assert_eq!([is_kept(&[]), is_kept(&[])], [false; 2], "there is a package");
+    fs::remove_file(package).unwrap();
+    assert!(is_kept(&[]), "all is as it was");
+    for entry in place.entries() {
+        let mut bytes = fs::read(&entry).unwrap();
+        *bytes.last_mut().unwrap() ^= 1;
+        fs::write(&entry, bytes).unwrap();
+    }
+    is_kept(&[]);
+    // The analysis is not used, so that nothing tells but the page.
     fs::remove_file(root.join(fixture.recorded_as)).unwrap();
     is_kept(&[]);
 }

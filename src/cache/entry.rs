@@ -151,20 +151,20 @@ mod tests {
 
     #[test]
     fn an_entry_is_of_its_key_and_whole_or_none() {
+        let (own, other) = (key(1), key(2));
         let value = (vec![1_u64, 2, 300], "text".to_owned(), Some(0.1_f64));
         let lists = vec![vec![sampled(0.5)], vec![sampled(1.5), sampled(2.5)]];
-        let bytes = written(&key(1), &value, &[&lists[0], &lists[1]]).unwrap();
-        assert_eq!(read::<Value>(&key(1), &bytes), Some((value, lists)));
-        assert_eq!(read::<Value>(&key(2), &bytes), None, "that of another key");
+        let bytes = written(&own, &value, &[&lists[0], &lists[1]]).unwrap();
+        assert_eq!(read::<Value>(&own, &bytes), Some((value, lists)));
+        assert_eq!(read::<Value>(&other, &bytes), None, "that of another key");
         for bit in 0..8 * bytes.len() {
-            let mut other = bytes.clone();
-            other[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(read::<Value>(&key(1), &other), None, "bit {bit}");
+            let mut changed = bytes.clone();
+            changed[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(read::<Value>(&own, &changed), None, "bit {bit}");
         }
-        (0..bytes.len())
-            .for_each(|length| assert_eq!(read::<Value>(&key(1), &bytes[..length]), None, "cut at {length}"));
-        assert_eq!(read::<Value>(&key(1), &[&bytes[..], &[0]].concat()), None);
-        let lengths = |lengths: &[usize]| Entry::read(&key(1), &bytes[..], bytes.len() as u64)?.replicates(lengths);
+        (0..bytes.len()).for_each(|length| assert_eq!(read::<Value>(&own, &bytes[..length]), None, "cut at {length}"));
+        assert_eq!(read::<Value>(&own, &[&bytes[..], &[0]].concat()), None);
+        let lengths = |lengths: &[usize]| Entry::read(&own, &bytes[..], bytes.len() as u64)?.replicates(lengths);
         assert!(lengths(&[3]).is_some() && lengths(&[0, 3, 0]).is_some());
         assert!([&[2][..], &[4], &[usize::MAX, 4], &[usize::MAX / 2]].into_iter().all(|of| lengths(of).is_none()));
     }

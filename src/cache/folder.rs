@@ -89,7 +89,7 @@ impl Folder {
     }
 
     /// The largest entry, in bytes.
-    fn largest(&self) -> u64 {
+    pub fn largest(&self) -> u64 {
         self.most / 4
     }
 

@@ -24,6 +24,7 @@ use std::os::unix::fs::MetadataExt;
 use std::time::SystemTime;
 
 use analyzer::counting::Detail;
+use analyzer::uncertainty::Sampled;
 use analyzer::{Analysis, FileIdentity, Findings, Options};
 use perfdata::Recording;
 
@@ -31,8 +32,7 @@ use content::Content;
 use entry::Entry;
 use folder::Folder;
 use key::Key;
-use page::KeptPage;
-pub use page::{Page, SourceFiles};
+pub use page::{Page, PlaceOfPage};
 pub use searches::Searches;
 
 /// Recordings that are shorter, in bytes, are analysed about as fast as their analysis is found.
@@ -98,38 +98,22 @@ impl<'a> Cache<'a> {
             return None;
         }
         let key = Key::of(&self.content, options, options.detail, models)?;
+        let replicates = Findings::replicates(analysis);
+        let bytes = replicates.iter().map(|list| list.len() as u64).sum::<u64>().checked_mul(Sampled::BYTES as u64)?;
+        if bytes > self.folder.largest() {
+            return None;
+        }
         let findings = Findings::of(analysis, self.began)?;
         if !self.is_unchanged()? {
             return None;
         }
-        self.folder.write(&key.name(), &entry::written(&key, &findings, &Findings::replicates(analysis))?)
+        self.folder.write(&key.name(), &entry::written(&key, &findings, &replicates)?)
     }
 
-    /// The page that was made with these options, and with what `of` says, if it would be the same now.
-    pub fn find_page(&self, options: &Options<'_>, models: &[String], of: &str) -> Option<Page> {
-        let key = Key::of(&self.content, options, options.detail, models)?.of_page(of);
-        let kept: KeptPage<'_> = Entry::open(&key, self.folder.open(&key.name())?)?.value()?;
-        let page = kept.current(&options.search, self.threads)?;
-        self.folder.was_used(&key.name());
-        Some(page)
-    }
-
-    /// Keeps a page of an analysis that was made after [`Self::of`], as [`Self::keep`] does. `files`: those of the source that it shows.
-    pub fn keep_page(
-        &self,
-        page: &Page,
-        (analysis, files): (&Analysis, &SourceFiles),
-        options: &Options<'_>,
-        models: &[String],
-        of: &str,
-    ) {
-        let keep = || {
-            let kept = KeptPage::of(page, analysis, files, self.began).filter(|_| !analysis.summary.has_trace())?;
-            let key = Key::of(&self.content, options, options.detail, models)?.of_page(of);
-            self.is_unchanged()?.then_some(())?;
-            self.folder.write(&key.name(), &entry::written(&key, &kept, &[])?)
-        };
-        let _ = keep();
+    /// Where the page is kept that is made with these options, and with what `of` says.
+    pub fn place_of_page(self, options: Options<'_>, models: &[String], of: &str) -> Option<PlaceOfPage<'a>> {
+        let key = Key::of(&self.content, &options, options.detail, models)?.of_page(of);
+        Some(PlaceOfPage { cache: self, key, search: options.search })
     }
 
     /// Whether the recording is what it was before the analysis. It is read again if the file system would not tell.

@@ -2,43 +2,68 @@
 
 use std::borrow::Cow;
 use std::path::PathBuf;
-use std::time::SystemTime;
 
 use analyzer::{Analysis, BinarySearch, FileIdentity, Searched};
 use serde::{Deserialize, Serialize};
 
+use super::Cache;
+use super::entry::{self, Entry};
+use super::key::Key;
+
 /// A page of a recording, and what was said when it was made.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Page {
     pub html: String,
     pub said: Vec<String>,
 }
 
 /// Files of source that were looked for, and their states: `None` where there was none.
-pub type SourceFiles = [(PathBuf, Option<FileIdentity>)];
+type SourceFiles = [(PathBuf, Option<FileIdentity>)];
 
 /// A page and what it depends on beside its key.
 #[derive(Serialize, Deserialize)]
-pub struct KeptPage<'a> {
+struct KeptPage<'a> {
     searched: Searched<'a>,
     files: Cow<'a, SourceFiles>,
     page: Cow<'a, Page>,
 }
 
-impl<'a> KeptPage<'a> {
-    /// One that was made since `began`. `None` where a later change of a file could not be told.
-    pub fn of(page: &'a Page, analysis: &'a Analysis, files: &'a SourceFiles, began: SystemTime) -> Option<Self> {
-        let searched = Searched::of(analysis, began)?;
-        let tells_changes =
-            |(_, state): &(PathBuf, Option<FileIdentity>)| state.is_none_or(|state| state.tells_changes_after(began));
-        let (files, page) = (Cow::Borrowed(files), Cow::Borrowed(page));
-        files.iter().all(tells_changes).then_some(KeptPage { searched, files, page })
+/// Where a page is kept.
+pub struct PlaceOfPage<'a> {
+    pub(super) cache: Cache<'a>,
+    pub(super) key: Key,
+    pub(super) search: BinarySearch,
+}
+
+impl PlaceOfPage<'_> {
+    /// The page, if it would be made again as it is.
+    pub fn find(&self) -> Option<Page> {
+        let (folder, name) = (&self.cache.folder, self.key.name());
+        let KeptPage { searched, files, page } = Entry::open(&self.key, folder.open(&name)?)?.value()?;
+        let is_same = files.iter().all(|(path, state)| FileIdentity::at(path) == *state)
+            && searched.is_found_again(&self.search, self.cache.threads);
+        is_same.then(|| {
+            folder.was_used(&name);
+            page.into_owned()
+        })
     }
 
-    /// The page, if it would be made again as it is.
-    pub fn current(self, search: &BinarySearch, threads: usize) -> Option<Page> {
-        let is_same = self.files.iter().all(|(path, state)| FileIdentity::at(path) == *state)
-            && self.searched.is_found_again(search, threads);
-        is_same.then(|| self.page.into_owned())
+    /// Keeps a page of an analysis that was made since the cache was asked for it, unless what it shows may have changed meanwhile. `files`: those
+    /// of the source.
+    pub fn keep(&self, page: &Page, analysis: &Analysis, files: &SourceFiles) {
+        let _ = self.try_to_keep(page, analysis, files);
+    }
+
+    fn try_to_keep(&self, page: &Page, analysis: &Analysis, files: &SourceFiles) -> Option<()> {
+        let began = self.cache.began;
+        let tells_changes =
+            |(_, state): &(PathBuf, Option<FileIdentity>)| state.is_none_or(|state| state.tells_changes_after(began));
+        if analysis.summary.has_trace() || !files.iter().all(tells_changes) {
+            return None;
+        }
+        let searched = Searched::of(analysis, began)?;
+        let kept = KeptPage { searched, files: Cow::Borrowed(files), page: Cow::Borrowed(page) };
+        self.cache.is_unchanged()?.then_some(())?;
+        self.cache.folder.write(&self.key.name(), &entry::written(&self.key, &kept, &[])?)
     }
 }

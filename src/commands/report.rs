@@ -20,15 +20,16 @@ use std::process::ExitCode;
 
 use analyzer::counting::Detail;
 use analyzer::mix::Taxonomies;
+use analyzer::recording::notes;
 use analyzer::uncertainty::Side::Sampled;
 use anyhow::bail;
 use reports::diff::Compared;
 use reports::taxonomies::with_files;
 
-use crate::cache::Page;
+use crate::cache::{Page, PlaceOfPage};
 use crate::commands::diff::Report as Changed;
-use crate::input::{Input, InputArgs, PlaceOfPage, Reader, Reads, is_standard_input, title_of};
-use crate::output::write_to;
+use crate::input::{Input, InputArgs, Reader, Reads, is_standard_input, title_of};
+use crate::output::{self, write_to};
 use crate::usage::wrong_usage;
 use changes::Shown;
 use side::Side;
@@ -126,22 +127,26 @@ fn write(args: &Args, taxonomies: &Taxonomies, input: &Input<'_>) -> anyhow::Res
 
 /// The page of one recording: that which was made before, if it would be the same now.
 fn page_of_one(args: &Args, taxonomies: &Taxonomies, input: &Input<'_>) -> anyhow::Result<String> {
-    let (title, Args { top, no_source, .. }) = (args.input.title(), args);
+    let title = args.input.title();
     // Paths of the source may be relative.
     let folder = std::env::current_dir().ok();
-    let kept = input.kept_page(format!("{title:?} {top:?} {no_source:?} {taxonomies:?} {folder:?}"))?;
-    if let Some(html) = kept.as_ref().and_then(PlaceOfPage::find) {
+    let of = format!("{title:?} {:?} {:?} {taxonomies:?} {folder:?}", args.top, args.no_source);
+    let place = input.place_of_page(&of)?;
+    if let Some(Page { html, said }) = place.as_ref().and_then(PlaceOfPage::find) {
+        notes(input.recording()?).chain(said).for_each(output::say);
         return Ok(html);
     }
     let mut side = Side::of(args, input, title, Detail::Calls)?;
     let calls = side.take_calls()?;
     let (contexts, mut composed) = side.beside_contexts(args, calls, || side.composed(args, taxonomies))?;
+    // Callers are named by files that are not compared.
+    let is_kept = !contexts.as_ref().is_ok_and(|(calls, _)| calls.events.is_some());
     let said = side.said().into_iter().chain(std::mem::take(&mut composed.said)).collect();
     let data = side.data(args, composed)?.with_contexts(&side.analysis, contexts);
     let mut html = Vec::new();
     page::write(&side.title, &data, &mut html)?;
     let page = Page { html: String::from_utf8(html)?, said };
-    kept.iter().for_each(|kept| kept.keep(&page, &side.analysis, &data.files));
+    place.iter().filter(|_| is_kept).for_each(|place| place.keep(&page, &side.analysis, &data.files));
     Ok(page.html)
 }
 

@@ -38,11 +38,13 @@ pub struct Table {
 
 /// Spaces between one column and the next.
 pub const GAP: usize = 2;
-/// Spaces before what of a row comes in lines of its own.
+/// Spaces before each line of a row but the first.
 const INDENT: usize = 4;
 /// No name is cut to less.
 const LEAST_NAME: usize = 8;
-/// Nor to less than this to make room for bars.
+/// Where rows take several lines, they are cut to this.
+const NAME_IN_LINES: usize = 20;
+/// No name is cut to less than this to make room for bars.
 const NAME_BESIDE_BARS: usize = 24;
 
 impl Table {
@@ -121,9 +123,10 @@ impl Table {
         let drawn: Vec<Vec<String>> = drawn.collect();
         for (row, role) in self.roles.iter().enumerate() {
             for (number, line) in drawn.iter().filter_map(|lines| lines.get(row)).enumerate() {
-                let indent = if number == 0 { 0 } else { INDENT };
-                let line = format!("{:indent$}{}", "", line.trim_end());
-                writeln!(out, "{}", self.colours.paint(*role, line.trim_end()))?;
+                let (indent, line) = (if number == 0 { 0 } else { INDENT }, line.trim_end());
+                if number == 0 || !line.is_empty() {
+                    writeln!(out, "{}", self.colours.paint(*role, &format!("{:indent$}{line}", "")))?;
+                }
             }
         }
         Ok(())
@@ -169,6 +172,11 @@ impl Table {
             && beside_bars.columns.iter().all(is_readable);
         if has_bars {
             fit = beside_bars;
+        } else if fit.width() > width {
+            // Where rows take several lines, names have more room.
+            for (column, cut) in fit.columns.iter_mut().filter(|(column, _)| self.aligns[*column] == Align::Left) {
+                *cut = widths[*column].min(NAME_IN_LINES).min(width.saturating_sub(INDENT));
+            }
         }
         let aligns: Vec<Align> = fit.columns.iter().map(|(column, _)| self.aligns[*column]).collect();
         self.rows.iter_mut().for_each(|row| *row = fit.cells(row, &aligns));
@@ -351,17 +359,25 @@ share  module           function
     #[test]
     fn what_does_not_fit_comes_in_lines_of_its_own() {
         let expected = "\
-share  module
+share
+    module
     function
-  7 %  …bc.so.6
+  7 %
+    …linux-gnu/libc.so.6
     malloc
- 12 %  a.out
-    core::f…
+ 12 %
+    a.out
+    core::fmt::Formatte…
 ";
-        assert_eq!(printed(Some(16)), expected);
+        assert_eq!(printed(Some(24)), expected);
         for width in 12..120 {
             assert!(printed(Some(width)).lines().all(|line| line.width() <= width), "{width}");
         }
+        let mut table = Table::new(["one", "two"].map(|title| (title.into(), Align::Left)).to_vec());
+        table.row(vec!["abc".into(), String::new()]);
+        let mut out = Vec::new();
+        table.print(&mut out, Some(7)).unwrap();
+        assert_eq!(String::from_utf8(out).unwrap(), "one\n    two\nabc\n", "nothing has no line");
     }
 
     #[test]

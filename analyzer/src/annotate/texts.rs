@@ -15,7 +15,7 @@ pub struct SourceTexts {
     files: HashMap<String, Option<Text>>,
     /// Bytes that were read.
     bytes: u64,
-    /// Each file that was looked for, as it was; `None` if there was none.
+    /// Each file that was looked for, as it was; `None` if there was none, or it could not be read.
     states: Vec<(PathBuf, Option<FileIdentity>)>,
 }
 
@@ -48,7 +48,8 @@ impl SourceTexts {
         text.text.get(range.clone())
     }
 
-    /// Each file that was looked for, and its state; `None` if there was no file.
+    /// Each file that was looked for, and its state; `None` if there was none, or it could not be read: who may read it can change, and its
+    /// state stay.
     pub fn into_states(self) -> Vec<(PathBuf, Option<FileIdentity>)> {
         self.states
     }
@@ -69,7 +70,11 @@ impl SourceTexts {
             return None;
         }
         let mut bytes = Vec::new();
-        File::open(found).ok()?.take(metadata.len()).read_to_end(&mut bytes).ok()?;
+        let read = File::open(found).and_then(|file| file.take(metadata.len()).read_to_end(&mut bytes));
+        if read.is_err() {
+            self.states.last_mut()?.1 = None;
+            return None;
+        }
         self.bytes += bytes.len() as u64;
         let text =
             String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());

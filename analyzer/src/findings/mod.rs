@@ -65,8 +65,12 @@ struct FlowFindings<'a> {
 }
 
 impl<'a> Findings<'a> {
-    /// Of an analysis that began at that time. `None` where a later change of a file could not be told: it changed just before, or is none.
+    /// Of an analysis that began at that time. `None` where a later change of a file could not be told: it changed just before, or is none; or
+    /// where names come from more files than are compared: in LBR call stacks are callers in which nothing was counted.
     pub fn of(analysis: &'a Analysis, began: SystemTime) -> Option<Self> {
+        if analysis.calls.as_ref().is_some_and(|calls| calls.events.is_some()) {
+            return None;
+        }
         let counted: Option<Vec<_>> = analysis.counted.iter().map(|module| ModuleFindings::of(module, began)).collect();
         let flow = analysis.flow.as_ref();
         let flow =

@@ -9,7 +9,7 @@ use super::code::{FoundFile, is_missed_again};
 use crate::Analysis;
 use crate::binaries::BinarySearch;
 use crate::counting::Code;
-use crate::lines::is_in_more_files;
+use crate::lines::{has_package, is_in_more_files};
 use crate::parallel::in_parallel;
 use crate::recording::{ModuleId, ModuleKind, ModuleTable};
 
@@ -39,7 +39,8 @@ impl<'a> Searched<'a> {
             match &module.counts.code {
                 Code::Read(code) => {
                     let kind = analysis.modules.get(id).kind;
-                    if matches!(kind, ModuleKind::Kernel | ModuleKind::KernelModule) || is_in_more_files(&code.binary) {
+                    let is_of_kernel = matches!(kind, ModuleKind::Kernel | ModuleKind::KernelModule);
+                    if is_of_kernel || has_package(&code.binary) || is_in_more_files(&code.binary) {
                         return None;
                     }
                     found.push((id, Found::File(Box::new(FoundFile::of_files_before(&code.binary, began)?))));
@@ -55,9 +56,13 @@ impl<'a> Searched<'a> {
     /// Whether a search finds the same.
     pub fn is_found_again(self, search: &BinarySearch, threads: usize) -> bool {
         let Searched { modules, found } = self;
+        let known = modules.iter().len();
+        if found.iter().any(|(module, _)| module.0 as usize >= known) {
+            return false;
+        }
         let search = search.among(modules.iter().map(|(_, module)| module));
         let is_same = |(module, found): (ModuleId, Found<'_>)| match found {
-            Found::File(file) => file.again(modules.get(module), &search).is_some(),
+            Found::File(file) => file.again(modules.get(module), &search).is_some_and(|binary| !has_package(&binary)),
             Found::Nothing(why) => is_missed_again(&why, modules.get(module), &search),
         };
         in_parallel(found, threads, is_same).into_iter().all(|is_same| is_same)

@@ -43,13 +43,19 @@ impl Companions {
     }
 }
 
-/// Whether debug information of a binary is in more files than its own and its debug file, or would be if they were there.
+/// Whether debug information of a binary is in more files than its own and its debug file, or would be if they were there; a
+/// [package](has_package) apart.
 pub(crate) fn is_in_more_files(binary: &Binary) -> bool {
     let Some(image) = binary.images().find(|image| image.has_debug_information()) else { return false };
     let Ok(sections) = Sections::of(image) else { return false };
     let file = OpenDebugFile::of(sections.dwarf());
     let is_split = |index| file.open(index).is_ok_and(|unit| SplitPart::of(&file, &unit).is_some());
     image.alternate_debug_file().is_some() || (0..file.units.len()).any(is_split)
+}
+
+/// Whether there is a package beside a binary. It is read even if nothing of the debug information is in it.
+pub(crate) fn has_package(binary: &Binary) -> bool {
+    package_of(&binary.place).is_file()
 }
 
 /// Debug information may name any file: only object files are of it.

@@ -34,7 +34,7 @@ mod unit_names;
 mod units;
 
 pub use companions::Companions;
-pub(crate) use companions::is_in_more_files;
+pub(crate) use companions::{has_package, is_in_more_files};
 pub use discriminator::{Discriminator, Encoding};
 pub use index::{SourceIndex, joined};
 pub use position::{FileId, Position, Scope, ScopeId, SourceFunction, Span};

@@ -33,8 +33,8 @@ use crate::tracer::settings::Clock;
 
 /// How long it may take in a process.
 const LONGEST: Duration = Duration::from_millis(1500);
-/// How long to wait for a thread that is to do something and goes on after that: to block again what was let through to it, to unmap the agent.
-/// It may have no CPU, or be frozen.
+/// How long to wait for a thread that needs nothing but a CPU: to block again what was let through to it, to unmap the agent. It may have none for
+/// long, or be frozen.
 const MUCH_LONGER: Duration = Duration::from_secs(5);
 /// How long threads may take to come back by themselves, and some thread to compute.
 const PATIENCE: Duration = Duration::from_millis(150);
@@ -42,9 +42,6 @@ const PATIENCE: Duration = Duration::from_millis(150);
 const BY_CLOCK: Duration = Duration::from_millis(20);
 /// How often to look.
 const LOOK: Duration = Duration::from_micros(200);
-/// How long a thread is let run at most before it is stopped again to see whether it has come on: where many wait for a CPU, one that is
-/// stopped sooner than it gets one does not come on at all.
-const LONGEST_RUN: Duration = Duration::from_millis(50);
 /// A clock overflows after so many ns of CPU time.
 const AT_ONCE: u64 = 10_000;
 /// EFLAGS.TF.
@@ -72,7 +69,7 @@ enum Signalled {
     Inside,
 }
 
-/// Lets threads run, each time for twice as long.
+/// Lets threads run, each time for twice as long: where many wait for a CPU, one that is stopped sooner than it gets one executes nothing.
 struct Runs(Duration);
 
 impl Runs {
@@ -82,7 +79,7 @@ impl Runs {
 
     fn pass(&mut self) {
         sleep(self.0);
-        self.0 = (2 * self.0).min(LONGEST_RUN);
+        self.0 *= 2;
     }
 }
 
@@ -345,9 +342,7 @@ impl Removal<'_> {
         Ok(())
     }
 
-    /// Nothing but a CPU is needed for that.
     fn unmap(&mut self) -> Result<(), Why> {
-        self.until = self.kernel.now() + MUCH_LONGER;
         let maps = mappings(self.process as u32);
         self.by_some_thread(|removal, thread| {
             let Some(held) = removal.hold(thread) else { return Ok(false) };
@@ -370,6 +365,8 @@ impl Removal<'_> {
     fn see_out_of(&mut self, thread: i32, sent: Sent) -> Result<bool, Why> {
         let room = sent.room;
         self.sent = Some(sent);
+        // From the beginning: signals may send several threads back, one after the other.
+        self.until = self.began + LONGEST + MUCH_LONGER;
         let mut runs = Runs::new();
         let stands = loop {
             let _ = self.kernel.resume(thread, 0);
