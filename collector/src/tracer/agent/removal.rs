@@ -77,8 +77,9 @@ impl Runs {
         Self(LOOK)
     }
 
-    fn pass(&mut self) {
-        sleep(self.0);
+    /// The next one, if there is so much time left.
+    fn pass(&mut self, left: Duration) {
+        sleep(self.0.min(left));
         self.0 *= 2;
     }
 }
@@ -196,8 +197,13 @@ impl Removal<'_> {
         threads
     }
 
+    /// How long it may still take.
+    fn left(&self) -> Duration {
+        self.until.saturating_duration_since(self.kernel.now())
+    }
+
     fn has_time(&self) -> Result<(), Why> {
-        if self.kernel.now() < self.until { Ok(()) } else { Err(TOO_LONG) }
+        if self.left().is_zero() { Err(TOO_LONG) } else { Ok(()) }
     }
 
     fn is_patient(&self, since: Instant) -> bool {
@@ -336,7 +342,7 @@ impl Removal<'_> {
             }
             if !left.is_empty() {
                 self.has_time()?;
-                runs.pass();
+                runs.pass(self.left());
             }
         }
         Ok(())
@@ -370,7 +376,7 @@ impl Removal<'_> {
         let mut runs = Runs::new();
         let stands = loop {
             let _ = self.kernel.resume(thread, 0);
-            runs.pass();
+            runs.pass(self.left());
             match self.comes_to_stand(thread) {
                 Ok(true) if room.contains(self.kernel.register(thread, offset_of!(Fields, rip))) => {}
                 stands => break stands,
