@@ -34,11 +34,16 @@ fn begin(key: &Key, checked: &[u8]) -> [u8; CHECKED] {
     begin
 }
 
+/// How many bytes replicates are.
+pub fn bytes_of(replicates: &[&[Sampled]]) -> Option<usize> {
+    replicates.iter().map(|list| list.len()).sum::<usize>().checked_mul(Sampled::BYTES)
+}
+
 /// An entry with a value and replicates; `None` if it has no such form.
 pub fn written(key: &Key, value: &impl Serialize, replicates: &[&[Sampled]]) -> Option<Vec<u8>> {
     let mut bytes = postcard::to_extend(value, vec![0; HEADER]).ok()?;
     let end = bytes.len();
-    bytes.reserve_exact(replicates.iter().map(|list| list.len()).sum::<usize>().checked_mul(Sampled::BYTES)?);
+    bytes.reserve_exact(bytes_of(replicates)?);
     replicates.iter().copied().flatten().for_each(|sampled| sampled.append_to(&mut bytes));
     let (value, replicates) = bytes.split_at_mut_checked(end)?;
     value.get_mut(CHECKED..CHECKED + 8)?.copy_from_slice(&((end - HEADER) as u64).to_le_bytes());

@@ -24,7 +24,6 @@ use std::os::unix::fs::MetadataExt;
 use std::time::SystemTime;
 
 use analyzer::counting::Detail;
-use analyzer::uncertainty::Sampled;
 use analyzer::{Analysis, FileIdentity, Findings, Options};
 use perfdata::Recording;
 
@@ -99,8 +98,7 @@ impl<'a> Cache<'a> {
         }
         let key = Key::of(&self.content, options, options.detail, models)?;
         let replicates = Findings::replicates(analysis);
-        let bytes = replicates.iter().map(|list| list.len() as u64).sum::<u64>().checked_mul(Sampled::BYTES as u64)?;
-        if bytes > self.folder.largest() {
+        if entry::bytes_of(&replicates)? as u64 > self.folder.largest() {
             return None;
         }
         let findings = Findings::of(analysis, self.began)?;

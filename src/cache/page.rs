@@ -1,9 +1,9 @@
 //! Pages that are kept whole, with what must be as it was.
 
 use std::borrow::Cow;
-use std::path::PathBuf;
 
-use analyzer::{Analysis, BinarySearch, FileIdentity, Searched};
+use analyzer::annotate::SourceFiles;
+use analyzer::{Analysis, BinarySearch, Searched};
 use serde::{Deserialize, Serialize};
 
 use super::Cache;
@@ -16,9 +16,6 @@ pub struct Page {
     pub html: String,
     pub said: Vec<String>,
 }
-
-/// Files of source that were looked for, and their states: `None` where there was none.
-type SourceFiles = [(PathBuf, Option<FileIdentity>)];
 
 /// A page and what it depends on beside its key.
 #[derive(Serialize, Deserialize)]
@@ -40,8 +37,7 @@ impl PlaceOfPage<'_> {
     pub fn find(&self) -> Option<Page> {
         let (folder, name) = (&self.cache.folder, self.key.name());
         let KeptPage { searched, files, page } = Entry::open(&self.key, folder.open(&name)?)?.value()?;
-        let is_same = files.iter().all(|(path, state)| FileIdentity::at(path) == *state)
-            && searched.is_found_again(&self.search, self.cache.threads);
+        let is_same = files.are_the_same() && searched.is_found_again(&self.search, self.cache.threads);
         is_same.then(|| {
             folder.was_used(&name);
             page.into_owned()
@@ -56,9 +52,7 @@ impl PlaceOfPage<'_> {
 
     fn try_to_keep(&self, page: &Page, analysis: &Analysis, files: &SourceFiles) -> Option<()> {
         let began = self.cache.began;
-        let tells_changes =
-            |(_, state): &(PathBuf, Option<FileIdentity>)| state.is_none_or(|state| state.tells_changes_after(began));
-        if analysis.summary.has_trace() || !files.iter().all(tells_changes) {
+        if analysis.summary.has_trace() || !files.tell_changes_after(began) {
             return None;
         }
         let searched = Searched::of(analysis, began)?;

@@ -118,9 +118,8 @@ impl Table {
                 vec![self.aligns.len()]
             }
         };
-        let mut first = 0;
-        let drawn = ends.into_iter().map(|end| self.drawn(std::mem::replace(&mut first, end)..end));
-        let drawn: Vec<Vec<String>> = drawn.collect();
+        let starts = std::iter::once(0).chain(ends.iter().copied());
+        let drawn: Vec<Vec<String>> = starts.zip(&ends).map(|(start, end)| self.drawn(start..*end)).collect();
         for (row, role) in self.roles.iter().enumerate() {
             for (number, line) in drawn.iter().filter_map(|lines| lines.get(row)).enumerate() {
                 let (indent, line) = (if number == 0 { 0 } else { INDENT }, line.trim_end());

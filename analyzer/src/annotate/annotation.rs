@@ -1,6 +1,6 @@
 //! The functions that were asked for.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::Analysis;
 use crate::address::Svma;
@@ -210,22 +210,16 @@ fn functions(analysis: &Analysis, ranked: Vec<Ranked>, sampled: &SampledBlocks<'
         let module = &analysis.counted[index];
         let Code::Read(code) = &module.counts.code else { continue };
         let (flow_index, ways) = all_ways.module(module, code);
-        let mut blocks = blocks_by_symbol(code, of_module.iter().map(|(_, of)| of.symbol));
-        // Of a large program, few blocks are shown.
-        let shown: HashSet<usize> = blocks.values().flatten().copied().collect();
-        let counted = sampled
-            .of_module(index)
-            .filter(|(block, _)| shown.contains(&(block.index as usize)))
-            .map(|(block, replicates)| (block.index, (block, sampled.intervals(block, replicates))));
         let of_function = FunctionCode {
             code,
             module: index,
-            counted: counted.collect(),
+            sampled,
             ways: ways.as_ref(),
             flow_index,
             places: &places,
             has_mispredictions,
         };
+        let mut blocks = blocks_by_symbol(code, of_module.iter().map(|(_, of)| of.symbol));
         for (rank, of) in of_module {
             let body = of_function.body(of.symbol, &blocks.remove(&of.symbol).unwrap_or_default());
             let function = AnnotatedFunction {

@@ -6,7 +6,6 @@ use std::ops::Range;
 use iced_x86::{Formatter, Instruction, IntelFormatter, Mnemonic};
 use instructions::BranchKind;
 
-use crate::CountedBlock;
 use crate::address::Svma;
 use crate::annotate::graph::{Graph, Way, stated_target};
 use crate::annotate::loops::Loops;
@@ -16,7 +15,7 @@ use crate::annotate::ways::Ways;
 use crate::code::{Block, Evidence, instructions};
 use crate::counting::{AnalysedModule, BlockCount};
 use crate::flow::BranchCount;
-use crate::uncertainty::Interval;
+use crate::uncertainty::{Interval, SampledBlocks};
 
 /// A function that was seen, and all its blocks.
 #[derive(Clone, Debug)]
@@ -205,8 +204,8 @@ pub(super) struct Code<'a> {
     pub code: &'a AnalysedModule,
     /// Index of the module in [`Analysis::counted`](crate::Analysis::counted).
     pub module: usize,
-    /// Blocks with counts, and how uncertain these are: count and share.
-    pub counted: BTreeMap<u32, (&'a CountedBlock, [Interval; 2])>,
+    /// Blocks with counts, and how uncertain these are.
+    pub sampled: &'a SampledBlocks<'a>,
     /// What branch stacks say of the module.
     pub ways: Option<&'a Ways<'a>>,
     /// The module as one of the flow.
@@ -261,9 +260,10 @@ impl Code<'_> {
         innermost: Option<usize>,
         formatter: &mut IntelFormatter,
     ) -> AnnotatedBlock {
-        let counted = self.counted.get(&index);
+        let counted = self.sampled.block(self.module, index);
         let count = counted.map(|(counted, _)| counted.count);
-        let [count_interval, share_interval] = counted.map_or_else(Default::default, |(_, intervals)| *intervals);
+        let intervals = counted.map(|(counted, replicates)| self.sampled.intervals(counted, replicates));
+        let [count_interval, share_interval] = intervals.unwrap_or_default();
         let seen = match count {
             Some(count) if count.count > 0.0 => Seen::Counted,
             Some(count) if count.ebs_samples > 0 || count.lbr_streams > 0 => Seen::ByOtherSource,

@@ -35,5 +35,5 @@ pub use place::Place;
 pub(crate) use place::{Places, in_function};
 pub use ranking::Ranked;
 pub use source::{Inlined, SourcePlace};
-pub use texts::SourceTexts;
+pub use texts::{SourceFiles, SourceTexts};
 pub use time::{TimeShare, Times};

@@ -5,8 +5,10 @@ use std::fs::File;
 use std::io::Read;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use formats::file_identity::FileIdentity;
+use serde::{Deserialize, Serialize};
 
 /// Files of source, read when a line of them is asked for.
 #[derive(Debug, Default)]
@@ -15,8 +17,24 @@ pub struct SourceTexts {
     files: HashMap<String, Option<Text>>,
     /// Bytes that were read.
     bytes: u64,
-    /// Each file that was looked for, as it was; `None` if there was none, or it could not be read.
-    states: Vec<(PathBuf, Option<FileIdentity>)>,
+    looked_for: SourceFiles,
+}
+
+/// Files of source that were looked for, and the state of each; `None` if there was none, or it could not be read: who may read it can change,
+/// and its state stay.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct SourceFiles(Vec<(PathBuf, Option<FileIdentity>)>);
+
+impl SourceFiles {
+    /// Whether all are as they were.
+    pub fn are_the_same(&self) -> bool {
+        self.0.iter().all(|(path, state)| FileIdentity::at(path) == *state)
+    }
+
+    /// Whether any later change of one can be told.
+    pub fn tell_changes_after(&self, time: SystemTime) -> bool {
+        self.0.iter().filter_map(|(_, state)| *state).all(|state| state.tells_changes_after(time))
+    }
 }
 
 /// A file and where its lines are.
@@ -48,10 +66,9 @@ impl SourceTexts {
         text.text.get(range.clone())
     }
 
-    /// Each file that was looked for, and its state; `None` if there was none, or it could not be read: who may read it can change, and its
-    /// state stay.
-    pub fn into_states(self) -> Vec<(PathBuf, Option<FileIdentity>)> {
-        self.states
+    /// The files that were looked for.
+    pub fn looked_for(self) -> SourceFiles {
+        self.looked_for
     }
 
     fn read(&mut self, path: &str) -> Option<Text> {
@@ -63,7 +80,7 @@ impl SourceTexts {
         // Asked before opening: opening a pipe waits for its other end. A file without a length may be the kernel's,
         // and wait, too.
         let metadata = std::fs::metadata(&found).ok();
-        self.states.push((found.clone(), metadata.as_ref().map(FileIdentity::of)));
+        self.looked_for.0.push((found.clone(), metadata.as_ref().map(FileIdentity::of)));
         let metadata = metadata.filter(|metadata| metadata.is_file() && metadata.len() > 0)?;
         let allowed = MOST_BYTES.checked_sub(self.bytes)?;
         if metadata.len() > allowed {
@@ -72,7 +89,7 @@ impl SourceTexts {
         let mut bytes = Vec::new();
         let read = File::open(found).and_then(|file| file.take(metadata.len()).read_to_end(&mut bytes));
         if read.is_err() {
-            self.states.last_mut()?.1 = None;
+            self.looked_for.0.last_mut()?.1 = None;
             return None;
         }
         self.bytes += bytes.len() as u64;

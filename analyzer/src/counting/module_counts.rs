@@ -315,13 +315,12 @@ impl ModuleCounts {
         self.sums.binary_search_by_key(&(group, block), |(group, block, _)| (*group, *block)).ok()
     }
 
-    /// Makes rows for the blocks of bursts that have none: a block has one, and thousands of bursts are of it.
+    /// Makes rows for the blocks of bursts that have none: one for each block, and not for each of the thousands of bursts that are of it.
     fn add_rows_of(&mut self, by_start: &[StartSums]) {
-        let blocks = by_start.iter().map(|of| (of.group, of.block));
-        let mut new: Vec<_> = blocks.filter(|(group, block)| self.row_of(*group, *block).is_none()).collect();
-        new.sort_unstable();
-        new.dedup();
-        self.sums.extend(new.into_iter().map(|(group, block)| (group, block, BlockSums::default())));
+        let mut blocks: Vec<(GroupId, u32)> = by_start.iter().map(|of| (of.group, of.block)).collect();
+        blocks.sort_unstable();
+        blocks.dedup();
+        self.sums.extend(blocks.into_iter().map(|(group, block)| (group, block, BlockSums::default())));
         self.sliced.resize_with(self.sums.len(), SlicedSums::default);
         self.tidy();
     }

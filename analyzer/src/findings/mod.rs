@@ -64,6 +64,13 @@ struct FlowFindings<'a> {
     indexes: Cow<'a, HashMap<ModuleId, usize>>,
 }
 
+/// Of each of these modules, in the order of [`Analysis::counted`], whether it is what is no code of the one before it: where a module was read,
+/// that comes after it.
+fn are_rests(modules: impl Iterator<Item = ModuleId>) -> Vec<bool> {
+    let mut before = None;
+    modules.map(|module| before.replace(module) == Some(module)).collect()
+}
+
 impl<'a> Findings<'a> {
     /// Of an analysis that began at that time. `None` where a later change of a file could not be told: it changed just before, or is none; or
     /// where names come from more files than are compared: in LBR call stacks are callers in which nothing was counted.
@@ -129,9 +136,7 @@ impl<'a> Findings<'a> {
         let Findings { modules, counted, groups, sources, scale, design, one_source, summary, flow, calls } = self;
         let modules = modules.into_owned();
         let search = search.among(modules.iter().map(|(_, module)| module));
-        // Where a module was read, what comes after it is what is no code of it.
-        let is_rest: Vec<bool> =
-            (0..counted.len()).map(|index| index > 0 && counted[index - 1].module == counted[index].module).collect();
+        let is_rest = are_rests(counted.iter().map(|module| module.module));
         let work: Vec<_> = counted.into_iter().zip(is_rest).collect();
         let counted: Option<Vec<CountedModule>> =
             in_parallel(work, threads, |(module, is_rest)| module.with_code(is_rest, &modules, &search))

@@ -5,6 +5,7 @@ use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
+use super::are_rests;
 use super::code::{FoundFile, is_missed_again};
 use crate::Analysis;
 use crate::binaries::BinarySearch;
@@ -34,7 +35,8 @@ impl<'a> Searched<'a> {
     /// information that is split or was moved by `dwz`.
     pub fn of(analysis: &'a Analysis, began: SystemTime) -> Option<Self> {
         let mut found: Vec<(ModuleId, Found<'a>)> = Vec::new();
-        for module in &analysis.counted {
+        let is_rest = are_rests(analysis.counted.iter().map(|module| module.counts.module));
+        for (module, is_rest) in analysis.counted.iter().zip(is_rest) {
             let id = module.counts.module;
             match &module.counts.code {
                 Code::Read(code) => {
@@ -45,8 +47,7 @@ impl<'a> Searched<'a> {
                     }
                     found.push((id, Found::File(Box::new(FoundFile::of_files_before(&code.binary, began)?))));
                 }
-                // After a module that was read comes what is no code of it.
-                Code::Unread { .. } if found.last().is_some_and(|(before, _)| *before == id) => {}
+                Code::Unread { .. } if is_rest => {}
                 Code::Unread { why, .. } => found.push((id, Found::Nothing(Cow::Borrowed(why)))),
             }
         }

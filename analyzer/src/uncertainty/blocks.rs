@@ -38,6 +38,13 @@ impl<'a> SampledBlocks<'a> {
             .zip(self.blocks.get(index).into_iter().flat_map(|sampled| &**sampled))
     }
 
+    /// A block of a module that has counts, by its index in the module's code.
+    pub fn block(&self, module: usize, index: u32) -> Option<(&'a CountedBlock, &Sampled)> {
+        let blocks: &'a [CountedBlock] = &self.analysis.counted.get(module)?.blocks;
+        let at = blocks.binary_search_by_key(&index, |block| block.index).ok()?;
+        Some((blocks.get(at)?, self.blocks.get(module)?.get(at)?))
+    }
+
     /// How uncertain the count of a block is, and its share of all executed instructions.
     pub fn intervals(&self, block: &CountedBlock, sampled: &Sampled) -> [Interval; 2] {
         let mut executed = Sampled::default();

@@ -1,10 +1,9 @@
 //! What a page shows, as it stands in it: `hbbp-report/1`.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
 
-use analyzer::annotate::{Annotation, SourceTexts};
-use analyzer::{Analysis, FileIdentity};
+use analyzer::Analysis;
+use analyzer::annotate::{Annotation, SourceFiles, SourceTexts};
 use perfdata::Features;
 use serde::Serialize;
 
@@ -59,9 +58,8 @@ pub struct Data<'a> {
     before: Option<Box<Data<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     changes: Option<Changes>,
-    /// Files of source that were looked for, and their states.
     #[serde(skip)]
-    pub files: Vec<(PathBuf, Option<FileIdentity>)>,
+    pub files: SourceFiles,
 }
 
 impl<'a> Data<'a> {

@@ -1,11 +1,9 @@
 //! The lines of the source that the code of a page comes from, each once.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
 
-use analyzer::FileIdentity;
 use analyzer::address::Svma;
-use analyzer::annotate::{AnnotatedFunction, Annotation, SourcePlace, SourceTexts};
+use analyzer::annotate::{AnnotatedFunction, Annotation, SourceFiles, SourcePlace, SourceTexts};
 use serde::Serialize;
 
 /// The lines, by column.
@@ -56,9 +54,9 @@ impl<'a> Source<'a> {
         Begun { inlined, line }
     }
 
-    /// The lines, and the states of the files that were looked for.
-    pub fn into_lines(self) -> (SourceLines, Vec<(PathBuf, Option<FileIdentity>)>) {
-        (self.lines, self.texts.into_states())
+    /// The lines, and the files that were looked for.
+    pub fn into_lines(self) -> (SourceLines, SourceFiles) {
+        (self.lines, self.texts.looked_for())
     }
 
     fn index(&mut self, place: SourcePlace<'a>) -> u32 {
