@@ -579,8 +579,13 @@ impl CountedModule {
 
     /// The counts of every block in every group that has any, in the order of groups.
     pub fn group_counts<'a>(&'a self, scale: &'a CountScale) -> impl Iterator<Item = GroupCount<'a>> {
-        self.counts.sums.iter().zip(&self.sampled).filter_map(|((group, index, sums), sampled)| {
-            let block = &self.blocks[self.blocks.binary_search_by_key(index, |block| block.index).ok()?];
+        let mut next = 0;
+        self.counts.sums.iter().zip(&self.sampled).filter_map(move |((group, index, sums), sampled)| {
+            // In a group, they are in the order of blocks.
+            let is_next = self.blocks.get(next).is_some_and(|block| block.index == *index);
+            let at = if is_next { next } else { self.blocks.binary_search_by_key(index, |block| block.index).ok()? };
+            next = at + 1;
+            let block = &self.blocks[at];
             let count = scale.executions_by(block.count.chosen, sums, block.size);
             let samples = match block.count.chosen {
                 Source::Ebs => sums.ebs_samples,

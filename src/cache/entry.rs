@@ -2,8 +2,10 @@
 //!
 //! ```text
 //! bytes   0..8    8..12     12..44   44..76                  76..84           84..116                  116..
-//!         magic   version   key      digest of 76.. to the   length of the    digest of the replicates  value, as postcard writes it;
-//!                                    end of the value        value                                     replicates, each after the other
+//!         magic   version   key      digest of 76.. to the   length of the    digest of the replicates  lengths of the lists of
+//!                                    end of the value        two that follow                            replicates, and the value, as
+//!                                                                                                       postcard writes them;
+//!                                                                                                       replicates, each after the other
 //! ```
 
 use std::fs::File;
@@ -17,7 +19,7 @@ use serde::de::DeserializeOwned;
 use super::key::Key;
 
 /// Changes with what an entry looks like around its findings; those are of one build.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 const MAGIC: &[u8; 8] = b"hbbpkept";
 /// What the first digest is of begins here.
@@ -41,7 +43,8 @@ pub fn bytes_of(replicates: &[&[Sampled]]) -> Option<usize> {
 
 /// An entry with a value and replicates; `None` if it has no such form.
 pub fn written(key: &Key, value: &impl Serialize, replicates: &[&[Sampled]]) -> Option<Vec<u8>> {
-    let mut bytes = postcard::to_extend(value, vec![0; HEADER]).ok()?;
+    let lengths: Vec<usize> = replicates.iter().map(|list| list.len()).collect();
+    let mut bytes = postcard::to_extend(&(lengths, value), vec![0; HEADER]).ok()?;
     let end = bytes.len();
     bytes.reserve_exact(bytes_of(replicates)?);
     replicates.iter().copied().flatten().for_each(|sampled| sampled.append_to(&mut bytes));
@@ -53,18 +56,29 @@ pub fn written(key: &Key, value: &impl Serialize, replicates: &[&[Sampled]]) -> 
     Some(bytes)
 }
 
-/// An entry whose value was read.
+/// An entry whose replicates are still to be read, by another thread if need be.
 pub struct Entry<R> {
+    pub value: Value,
+    pub replicates: Replicates<R>,
+}
+
+/// The value of an entry, as bytes.
+pub struct Value {
     /// All before the replicates.
     begin: Vec<u8>,
-    /// Where the replicates come from.
-    rest: R,
-    /// How many bytes they are.
-    length: u64,
+    at: usize,
+}
+
+/// Replicates that are still to be read.
+pub struct Replicates<R> {
+    /// How many are in each list.
+    lengths: Vec<usize>,
+    digest: [u8; 32],
+    from: R,
 }
 
 impl Entry<File> {
-    /// Reads the value of an entry; `None` unless it is one of that key, and whole.
+    /// Reads an entry; `None` unless it is one of that key, and whole.
     pub fn open(key: &Key, file: File) -> Option<Self> {
         let length = file.metadata().ok()?.len();
         Self::read(key, file, length)
@@ -81,38 +95,46 @@ impl<R: Read> Entry<R> {
         bytes.reserve_exact(usize::try_from(value).ok()?);
         (&mut file).take(value).read_to_end(&mut bytes).ok()?;
         let (found, checked) = bytes.split_at_checked(CHECKED)?;
-        (found == begin(key, checked)).then_some(Entry { begin: bytes, rest: file, length })
+        if found != begin(key, checked) {
+            return None;
+        }
+        let digest = *bytes.get(CHECKED + 8..)?.first_chunk()?;
+        let (lengths, value) = postcard::take_from_bytes::<Vec<usize>>(bytes.get(HEADER..)?).ok()?;
+        let value = Value { at: bytes.len() - value.len(), begin: bytes };
+        let all = lengths.iter().try_fold(0_usize, |sum, length| sum.checked_add(*length))?;
+        let is_all = all.checked_mul(Sampled::BYTES)? as u64 == length;
+        is_all.then_some(Entry { value, replicates: Replicates { lengths, digest, from: file } })
     }
+}
 
-    /// The value; `None` if it has another form.
-    pub fn value<T: DeserializeOwned>(&self) -> Option<T> {
-        match postcard::take_from_bytes(self.begin.get(HEADER..)?) {
+impl Value {
+    /// What it says; `None` if it has another form.
+    pub fn get<T: DeserializeOwned>(&self) -> Option<T> {
+        match postcard::take_from_bytes(self.begin.get(self.at..)?) {
             Ok((value, [])) => Some(value),
             _ => None,
         }
     }
+}
 
-    /// The replicates, as lists of that many; `None` unless there are as many, and whole.
-    pub fn replicates(mut self, lengths: &[usize]) -> Option<Vec<Vec<Sampled>>> {
+impl<R: Read> Replicates<R> {
+    /// The lists; `None` unless they are whole.
+    pub fn read(mut self) -> Option<Vec<Vec<Sampled>>> {
         /// So many are read at a time: they stay in the cache of a core meanwhile.
         const AT_ONCE: usize = 512;
-        let all = lengths.iter().try_fold(0_usize, |sum, length| sum.checked_add(*length))?;
-        if all.checked_mul(Sampled::BYTES)? as u64 != self.length {
-            return None;
-        }
         let (mut digest, mut buffer) = (Hasher::new(), vec![0; AT_ONCE * Sampled::BYTES]);
-        let mut lists = Vec::with_capacity(lengths.len());
-        for &length in lengths {
+        let mut lists = Vec::with_capacity(self.lengths.len());
+        for length in self.lengths {
             let mut list = Vec::with_capacity(length);
             while list.len() < length {
                 let bytes = buffer.get_mut(..(length - list.len()).min(AT_ONCE) * Sampled::BYTES)?;
-                self.rest.read_exact(bytes).ok()?;
+                self.from.read_exact(bytes).ok()?;
                 digest.update(bytes);
                 list.extend(bytes.as_chunks().0.iter().map(Sampled::of_bytes));
             }
             lists.push(list);
         }
-        (self.begin.get(CHECKED + 8..HEADER)? == digest.finalize().as_bytes()).then_some(lists)
+        (self.digest == *digest.finalize().as_bytes()).then_some(lists)
     }
 }
 
@@ -147,7 +169,7 @@ mod tests {
     /// The value of an entry and its replicates, of which there are two lists.
     fn read<T: DeserializeOwned>(key: &Key, bytes: &[u8]) -> Option<(T, Vec<Vec<Sampled>>)> {
         let entry = Entry::read(key, bytes, bytes.len() as u64)?;
-        Some((entry.value()?, entry.replicates(&[1, 2])?))
+        Some((entry.value.get()?, entry.replicates.read()?))
     }
 
     fn sampled(value: f64) -> Sampled {
@@ -169,9 +191,6 @@ mod tests {
         }
         (0..bytes.len()).for_each(|length| assert_eq!(read::<Value>(&own, &bytes[..length]), None, "cut at {length}"));
         assert_eq!(read::<Value>(&own, &[&bytes[..], &[0]].concat()), None);
-        let lengths = |lengths: &[usize]| Entry::read(&own, &bytes[..], bytes.len() as u64)?.replicates(lengths);
-        assert!(lengths(&[3]).is_some() && lengths(&[0, 3, 0]).is_some());
-        assert!([&[2][..], &[4], &[usize::MAX, 4], &[usize::MAX / 2]].into_iter().all(|of| lengths(of).is_none()));
     }
 
     /// Its digest is right, and its lengths are not.
@@ -180,15 +199,24 @@ mod tests {
         fn read<T: DeserializeOwned>(body: &[u8]) -> Option<T> {
             let checked = [&(body.len() as u64).to_le_bytes(), &hash(&[]).as_bytes()[..], body].concat();
             let bytes = [&begin(&key(1), &checked)[..], &checked].concat();
-            Entry::read(&key(1), &bytes[..], bytes.len() as u64)?.value()
+            let entry = Entry::read(&key(1), &bytes[..], bytes.len() as u64)?;
+            assert_eq!(entry.replicates.lengths.iter().sum::<usize>(), 0);
+            entry.value.get()
         }
+        // After no list of replicates.
+        let value = |bytes: &[u8]| [&[0], bytes].concat();
         let huge = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01];
-        assert_eq!(read::<Vec<u64>>(&huge), None);
-        assert_eq!(read::<Vec<[u64; 32]>>(&huge), None);
-        assert_eq!(read::<String>(&huge), None);
-        assert_eq!(read::<std::collections::HashMap<u64, u64>>(&huge), None);
-        assert_eq!(read::<Vec<u64>>(&[2, 1, 1, 7]), None, "more than its value");
-        assert_eq!(read::<Vec<u64>>(&[2, 1, 1]), Some(vec![1, 1]));
+        assert_eq!(read::<Vec<u64>>(&value(&huge)), None);
+        assert_eq!(read::<Vec<[u64; 32]>>(&value(&huge)), None);
+        assert_eq!(read::<String>(&value(&huge)), None);
+        assert_eq!(read::<std::collections::HashMap<u64, u64>>(&value(&huge)), None);
+        assert_eq!(read::<Vec<u64>>(&value(&[2, 1, 1, 7])), None, "more than its value");
+        assert_eq!(read::<Vec<u64>>(&value(&[2, 1, 1])), Some(vec![1, 1]));
+        // One value after lists of replicates that are not there.
+        for lengths in [&huge[..], &[1, 1], &[&[1][..], &huge].concat(), &[&[2][..], &huge, &[4]].concat()] {
+            assert_eq!(read::<u64>(&[lengths, &[5]].concat()), None, "{lengths:?}");
+        }
+        assert_eq!(read::<u64>(&[2, 0, 0, 5]), Some(5), "lists of none");
         let longer = [&[0; CHECKED][..], &u64::MAX.to_le_bytes(), &[0; 32]].concat();
         assert!(Entry::read(&key(1), &longer[..], longer.len() as u64).is_none());
     }

@@ -38,7 +38,7 @@ pub fn content(file: &File, state: FileIdentity, threads: usize) -> Option<Conte
     let began = SystemTime::now();
     let (length, folder) = (state.size(), Folder::of_contents());
     let key = Key::of_file(&state);
-    let known = || Entry::open(&key, folder.as_ref()?.open(&key.name())?)?.value::<Known>();
+    let known = || Entry::open(&key, folder.as_ref()?.open(&key.name())?)?.value.get::<Known>();
     if let Some(known) = known()
         && known.content.length() == length
         && glimpse(file, length).ok()? == known.glimpse

@@ -24,7 +24,7 @@ use std::os::unix::fs::MetadataExt;
 use std::time::SystemTime;
 
 use analyzer::counting::Detail;
-use analyzer::{Analysis, FileIdentity, Findings, Options};
+use analyzer::{Analysis, BinarySearch, FileIdentity, Findings, Options};
 use perfdata::Recording;
 
 use content::Content;
@@ -72,9 +72,7 @@ impl<'a> Cache<'a> {
         details.into_iter().filter(|detail| *detail >= options.detail).find_map(|detail| {
             let key = Key::of(&self.content, options, detail, models)?;
             let entry = Entry::open(&key, self.folder.open(&key.name())?)?;
-            let findings: Findings<'_> = entry.value()?;
-            let replicates = |lengths: &[usize]| entry.replicates(lengths);
-            let mut analysis = findings.into_analysis(self.recording, &options.search, self.threads, replicates)?;
+            let mut analysis = self.found(entry, &options.search)?;
             if options.detail < Detail::Branches {
                 analysis.flow = None;
             }
@@ -83,6 +81,21 @@ impl<'a> Cache<'a> {
             }
             self.folder.was_used(&key.name());
             Some(analysis)
+        })
+    }
+
+    fn found(&self, Entry { value, replicates }: Entry<File>, search: &BinarySearch) -> Option<Analysis> {
+        std::thread::scope(|scope| {
+            let read = || replicates.read();
+            // They are the larger part.
+            let read: Box<dyn FnOnce() -> _> = if self.threads > 1 {
+                let reader = scope.spawn(read);
+                Box::new(|| reader.join().ok()?)
+            } else {
+                Box::new(read)
+            };
+            let findings: Findings<'_> = value.get()?;
+            findings.into_analysis(self.recording, search, self.threads, read)
         })
     }
 
@@ -162,8 +175,7 @@ mod tests {
             let analysis = analyze(&recording, &options, &|_| ()).unwrap();
             let later = SystemTime::now() + Duration::from_secs(60);
             let bytes = postcard::to_stdvec(&Findings::of(&analysis, later).unwrap()).unwrap();
-            let replicates =
-                |_: &[usize]| Some(Findings::replicates(&analysis).into_iter().map(<[_]>::to_vec).collect());
+            let replicates = || Some(Findings::replicates(&analysis).into_iter().map(<[_]>::to_vec).collect());
             let mut used = 0;
             for _ in 0..300 {
                 let mut other = bytes.clone();

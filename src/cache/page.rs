@@ -36,7 +36,7 @@ impl PlaceOfPage<'_> {
     /// The page, if it would be made again as it is.
     pub fn find(&self) -> Option<Page> {
         let (folder, name) = (&self.cache.folder, self.key.name());
-        let KeptPage { searched, files, page } = Entry::open(&self.key, folder.open(&name)?)?.value()?;
+        let KeptPage { searched, files, page } = Entry::open(&self.key, folder.open(&name)?)?.value.get()?;
         let is_same = files.are_the_same() && searched.is_found_again(&self.search, self.cache.threads);
         is_same.then(|| {
             folder.was_used(&name);

@@ -57,7 +57,7 @@ impl Searches {
     }
 
     fn kept(&self) -> Vec<SearchedFile> {
-        let entry = || Entry::open(&self.key, self.folder.open(&self.key.name())?)?.value();
+        let entry = || Entry::open(&self.key, self.folder.open(&self.key.name())?)?.value.get();
         entry().unwrap_or_default()
     }
 }

@@ -103,29 +103,20 @@ impl<'a> Findings<'a> {
 
     /// The analysis again, as [`analyze`](crate::analyze) would make it of that recording with the options that these findings were made with.
     /// `None` if any file of the code is missing, was not there before, or is another one than before, and if the findings contradict
-    /// themselves or the code. `replicates`: gives lists of that many each, those of [`Self::replicates`].
+    /// themselves or the code. `replicates`: gives the lists of [`Self::replicates`]; it is called last.
     pub fn into_analysis(
         self,
         recording: &Recording,
         search: &BinarySearch,
         threads: usize,
-        replicates: impl FnOnce(&[usize]) -> Option<Vec<Vec<Sampled>>> + Send,
+        replicates: impl FnOnce() -> Option<Vec<Vec<Sampled>>>,
     ) -> Option<Analysis> {
         if !self.is_sound() {
             return None;
         }
-        let lengths: Vec<usize> = self.counted.iter().map(|module| module.sums.len()).collect();
-        let mut read = None;
-        let mut analysis = std::thread::scope(|scope| {
-            let read_replicates = || read = replicates(&lengths);
-            if threads > 1 {
-                scope.spawn(read_replicates);
-            } else {
-                read_replicates();
-            }
-            self.without_replicates(recording, search, threads)
-        })?;
-        let read = read.filter(|lists| lists.iter().map(Vec::len).eq(lengths.iter().copied()))?;
+        let mut analysis = self.without_replicates(recording, search, threads)?;
+        let lengths = analysis.counted.iter().map(|module| module.counts.sums.len());
+        let read = replicates().filter(|lists| lists.iter().map(Vec::len).eq(lengths))?;
         for (module, sampled) in analysis.counted.iter_mut().zip(read) {
             module.sampled = sampled;
         }
