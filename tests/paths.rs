@@ -496,6 +496,45 @@ fn marks_of_branches_are_counted() {
     );
 }
 
+/// What happened to a branch is at the end of the way to it.
+#[test]
+fn histories_lead_to_events() {
+    const ABORT: BranchFlags = BranchFlags(1 << 3 | 2);
+    let made = recording(synthetic::SOURCE, Recorder::new, &Features::default(), |recorder| {
+        recorder.stack_with(&AROUND, BranchFlags(2));
+        recorder.stack_with(&AROUND, BranchFlags(1));
+        recorder.stack_with(&AROUND[..3], ABORT);
+    });
+    let Some((_folder, file)) = made else { return };
+    // Stacks are recorded newest first.
+    for (event, length, known) in [("mispredicted", 5, 3), ("abort", 3, 1)] {
+        let document = json(&["paths", &file, "--to-event", event, "--branches", "2"]);
+        let history = &document["history"];
+        assert_eq!((&history["seen"], &history["places"]), (&length.into(), &serde_json::json!([])), "{document}");
+        let paths = history["paths"].as_array().unwrap();
+        let seen: u64 = paths.iter().map(|path| path["seen"].as_u64().unwrap()).sum();
+        assert_eq!(seen, known, "two branches, and one before them");
+        let stack: Vec<(u64, u64)> = AROUND[..length].iter().rev().copied().collect();
+        for path in paths {
+            let address = |index: usize, end: &str| path["branches"][index][end]["address"].as_u64().unwrap();
+            let steps = [0, 1].map(|index| (address(index, "from"), address(index, "to")));
+            assert!(stack.windows(2).any(|two| two == steps), "{steps:x?} in {stack:x?}");
+        }
+    }
+    let table = stdout(&["paths", &file, "--to-event", "mispredicted", "--branches", "2"]);
+    assert!(table.contains("a mispredicted branch: "), "{table}");
+    let made = recording(synthetic::SOURCE, Recorder::new, &Features::default(), |recorder| {
+        recorder.stack_with(&AROUND, BranchFlags(0));
+    });
+    let Some((_folder, file)) = made else { return };
+    for (event, why) in [("mispredicted", "do not say which branches were mispredicted"), ("abort", "no branch record")]
+    {
+        let output = run(&["paths", &file, "--to-event", event]);
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && error.contains(why), "{error}");
+    }
+}
+
 #[test]
 fn without_branch_stacks_there_are_no_paths() {
     let made = recording(synthetic::SOURCE, Recorder::new, &Features::default(), |recorder| {
@@ -577,6 +616,14 @@ fn histories_of_real_stacks_are_those_of_perf() {
             *expected.entry([three[0], three[1]]).or_default() += 1;
         }
     }
+    // Every branch that is marked, but the first two of a stack: of these, the ones before are not known.
+    let history = ["paths", "--to-event", "mispredicted", "--branches", "1", "--format", "json"];
+    let document: Value = serde_json::from_str(&stdout_of(&history, &fixture)).unwrap();
+    assert_eq!(document["history"]["seen"], mispredicted);
+    let last: u64 =
+        document["history"]["paths"].as_array().unwrap().iter().map(|path| path["seen"].as_u64().unwrap()).sum();
+    assert!(0 < last && last as usize <= mispredicted, "{last} of {mispredicted}");
+
     let history = ["paths", "--to", "longest_match", "--branches", "2", "--format", "json"];
     let document: Value = serde_json::from_str(&stdout_of(&history, &fixture)).unwrap();
     let address = |step: &Value, end: &str| step[end]["address"].as_u64().unwrap();

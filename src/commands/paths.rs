@@ -8,9 +8,10 @@ use std::process::ExitCode;
 
 use analyzer::counting::GroupBy;
 use analyzer::mix::{Dimension, Filter, Unmatched};
-use analyzer::paths::{BranchPaths, Destination, Frequency, PathQuery};
+use analyzer::paths::{BranchEvent, BranchPaths, Destination, Frequency, PathQuery};
 use analyzer::uncertainty::Interval;
 use anyhow::bail;
+use clap::ArgGroup;
 use reports::Arguments;
 use reports::nearest::did_you_mean;
 
@@ -28,19 +29,24 @@ use crate::usage::CommandLine;
 /// branch, so a loop does not fill a path.
 #[derive(clap::Args)]
 #[command(after_help = keys::after(EXAMPLES))]
-#[command(mut_arg("filters", |filters| filters.help(FILTER).conflicts_with("to")))]
+#[command(mut_arg("filters", |filters| filters.help(FILTER).conflicts_with("histories")))]
+#[command(group = ArgGroup::new("histories").args(["to", "to_event"]))]
 pub struct Args {
     /// Print the branches that lead to this place: a function (where it begins), FUNCTION+0xOFFSET, MODULE+0xADDRESS, 0xADDRESS, or FILE:LINE
     #[arg(long, value_name = "PLACE")]
     to: Option<String>,
 
-    /// How many branches before the place are told; one that is taken again and again counts once
-    #[arg(long, value_name = "N", requires = "to", default_value = "4",
+    /// Print the branches that lead to each branch to which that happened; it is the last of them
+    #[arg(long, value_name = "EVENT")]
+    to_event: Option<Event>,
+
+    /// How many branches before the place are told, or with the last; one that is taken again and again counts once
+    #[arg(long, value_name = "N", requires = "histories", default_value = "4",
         value_parser = clap::value_parser!(u32).range(1..=i64::from(PathQuery::MOST_BRANCHES)))]
     branches: u32,
 
     /// Print only paths through functions of this name: without its arguments, or with `*` for any text; may be repeated
-    #[arg(short = 'f', long = "function", value_name = "NAME", conflicts_with = "to")]
+    #[arg(short = 'f', long = "function", value_name = "NAME", conflicts_with = "histories")]
     functions: Vec<String>,
 
     #[command(flatten)]
@@ -60,6 +66,15 @@ pub struct Args {
     head: HeadArgs,
 }
 
+/// What the branch records say happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Event {
+    /// It went another way than was predicted
+    Mispredicted,
+    /// It is the abort of a transaction
+    Abort,
+}
+
 const READER: Reader = Reader { name: "hbbp paths", reads: Reads::Recordings, records: true };
 
 const FILTER: &str = "Print only paths with instructions of these values, as `hbbp mix --filter` does: key=value, key=one,other, key~regex, \
@@ -72,19 +87,31 @@ Examples:
   hbbp paths run.data --filter latency=long        the hottest paths that divide
   hbbp paths run.data --to malloc                  who calls malloc, and how did it come there?
   hbbp paths run.data --to main.c:12 --branches 8  which eight branches led to the line?
+  hbbp paths run.data --to-event mispredicted      on which ways does it go wrong?
   hbbp paths --overhead 5 -- ./bench               record and print in one go
   hbbp paths run.data --format json";
 
 /// All that the report is printed from.
 struct Report<'a> {
     paths: &'a BranchPaths,
-    /// What `--to` says.
+    /// What `--to` says, or which branches `--to-event` asks for.
     to: Option<&'a str>,
     head: &'a Head,
     /// All executed instructions, by blocks.
     instructions: f64,
     top: usize,
     layout: Layout,
+}
+
+impl Args {
+    /// What the branches that are printed lead to.
+    fn destination(&self) -> Option<Destination> {
+        let event = self.to_event.map(|event| match event {
+            Event::Mispredicted => BranchEvent::Mispredicted,
+            Event::Abort => BranchEvent::Abort,
+        });
+        event.map(Destination::of_event).or_else(|| self.to.as_deref().map(Destination::read))
+    }
 }
 
 /// Prints the paths of a recording.
@@ -96,8 +123,10 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 fn print(args: &Args, filters: Vec<Filter>, input: &Input<'_>) -> anyhow::Result<()> {
-    let history = args.to.as_ref().map(|to| (Destination::read(to), args.branches));
+    let to = args.destination();
+    let history = to.clone().map(|to| (to, args.branches));
     let query = PathQuery { hot: history.is_none(), history, ..PathQuery::default() };
+    let to = to.as_ref().map(Destination::text);
     let mut analysis = input.analyze_with_paths(GroupBy::default(), &query)?;
     if analysis.sources.lbr.as_ref().is_some_and(|lbr| lbr.is_trace) {
         bail!(
@@ -120,7 +149,7 @@ fn print(args: &Args, filters: Vec<Filter>, input: &Input<'_>) -> anyhow::Result
     };
     let function = Dimension::Function.as_str();
     if let Some(Err(none)) = &paths.history {
-        let name = args.to.as_deref().unwrap_or_default();
+        let name = to.unwrap_or_default();
         let mean = did_you_mean(name, &none.functions, "--to", &CommandLine.values_of(function), str::to_owned);
         bail!("{none}{mean}");
     }
@@ -153,13 +182,21 @@ fn print(args: &Args, filters: Vec<Filter>, input: &Input<'_>) -> anyhow::Result
         && history.seen == 0
         && nothing.is_none()
     {
-        let to = args.to.as_deref().unwrap_or_default();
-        bail!("there is nothing to show: no branch stack has a way to {to}");
+        let facts = &paths.facts;
+        let why = match args.to_event {
+            Some(Event::Mispredicted) if facts.predicted == 0 => {
+                "the branch records do not say which branches were mispredicted: bursts and some hardware cannot"
+            }
+            Some(Event::Mispredicted) => "no branch was mispredicted",
+            Some(Event::Abort) => "no branch record is of the abort of a transaction",
+            None => bail!("there is nothing to show: no branch stack has a way to {}", to.unwrap_or_default()),
+        };
+        bail!("there is nothing to show: {why}");
     }
     head.precision = Precision::of(&analysis, shares(&paths).into_iter());
     let report = Report {
         paths: &paths,
-        to: args.to.as_deref(),
+        to,
         head: &head,
         instructions: analysis.instructions(),
         top: args.output.format.rows_of_lists(args.top),

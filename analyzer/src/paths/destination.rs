@@ -1,7 +1,9 @@
-//! Places that paths lead to.
+//! Places that paths lead to, and what happens to branches at their end.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fmt;
+
+use perfdata::BranchFlags;
 
 use crate::address::Svma;
 use crate::code::demangle;
@@ -11,7 +13,25 @@ use crate::recording::base_name;
 use crate::walks::BlockKey;
 use crate::{Analysis, CountedModule};
 
-/// A place in code.
+/// What the branch records say happened to a branch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BranchEvent {
+    /// It went another way than was predicted.
+    Mispredicted,
+    /// It is the abort of a transaction.
+    Abort,
+}
+
+impl BranchEvent {
+    pub(super) fn is_of(self, flags: BranchFlags) -> bool {
+        match self {
+            Self::Mispredicted => flags.mispredicted(),
+            Self::Abort => flags.abort(),
+        }
+    }
+}
+
+/// A place in code, or the branches to which something happened.
 ///
 /// Example: `main` and `std::sort*` are functions, where they begin; `main+0x24`, `libc.so.6+0x9d2f0` and `0x401016` are instructions, and
 /// `loop.c:12` is a line.
@@ -29,6 +49,7 @@ enum What {
     Offset(String, u64),
     Line(String, u32),
     Function(String),
+    Event(BranchEvent),
 }
 
 /// Why there is no such place.
@@ -68,6 +89,20 @@ impl Destination {
         Destination { text: text.to_owned(), what }
     }
 
+    /// All branches to which that happened: each is the last of the branches that lead there.
+    pub fn of_event(event: BranchEvent) -> Self {
+        let text = match event {
+            BranchEvent::Mispredicted => "a mispredicted branch",
+            BranchEvent::Abort => "the abort of a transaction",
+        };
+        Destination { text: text.to_owned(), what: What::Event(event) }
+    }
+
+    /// What has to happen to a branch, if it is no place.
+    pub(super) fn event(&self) -> Option<BranchEvent> {
+        if let What::Event(event) = self.what { Some(event) } else { None }
+    }
+
     /// As it was read.
     pub fn text(&self) -> &str {
         &self.text
@@ -78,6 +113,7 @@ impl Destination {
         let none = |why: String| NoDestination { why, functions: Vec::new() };
         let text = &self.text;
         let blocks = match &self.what {
+            What::Event(_) => return Ok(HashSet::new()),
             What::Address(at) => {
                 let found = at_address(analysis, *at, |_| true);
                 let modules: BTreeSet<_> = found.iter().map(|key| key.module).collect();

@@ -86,10 +86,10 @@ pub struct FoundPath {
     pub frequency: Frequency,
 }
 
-/// The branches that lead to a place.
+/// The branches that lead to a place, or to what happens to the last of them.
 #[derive(Debug, Default)]
 pub struct History {
-    /// The first instructions of the blocks that the place is in.
+    /// The first instructions of the blocks that the place is in; none of what happens to branches.
     pub places: Vec<Place>,
     /// The most frequent first.
     pub paths: Vec<FoundHistory>,

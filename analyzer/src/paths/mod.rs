@@ -22,7 +22,7 @@ mod trips;
 mod walker;
 
 pub use cycles::BlockCycles;
-pub use destination::{Destination, NoDestination};
+pub use destination::{BranchEvent, Destination, NoDestination};
 pub use facts::BranchFacts;
 pub use found::{BranchPaths, FoundHistory, FoundPath, FoundStep, Frequency, History, HotPaths};
 pub(crate) use map::CodeMap;
@@ -38,7 +38,7 @@ pub struct PathQuery {
     pub cycles: bool,
     /// The paths within functions.
     pub hot: bool,
-    /// The branches that lead to a place, and how many of them.
+    /// The branches that lead to a place, or to what happens to a branch, and how many of them.
     pub history: Option<(Destination, u32)>,
 }
 

@@ -9,7 +9,7 @@ use crate::paths::facts::BranchFacts;
 use crate::paths::map::{CodeMap, LoopId};
 use crate::paths::sums::{PathSum, Sum};
 use crate::paths::trips::TripSums;
-use crate::paths::{NoDestination, PathQuery};
+use crate::paths::{BranchEvent, NoDestination, PathQuery};
 use crate::recording::Weight;
 use crate::uncertainty::Slice;
 use crate::walks::{BlockKey, Streams, SuffixTree, TreeKey, WalkedStack, Walker};
@@ -45,6 +45,7 @@ impl TreeKey for BlockKey {
 #[derive(Debug, Default)]
 pub struct Wanted {
     pub blocks: HashSet<BlockKey>,
+    pub event: Option<BranchEvent>,
     pub branches: usize,
 }
 
@@ -53,7 +54,7 @@ impl Wanted {
     pub fn of(query: &PathQuery, analysis: &Analysis, threads: usize) -> Option<Result<Self, NoDestination>> {
         let (to, branches) = query.history.as_ref()?;
         let branches = (*branches).clamp(1, PathQuery::MOST_BRANCHES) as usize;
-        Some(to.blocks(analysis, threads).map(|blocks| Wanted { blocks, branches }))
+        Some(to.blocks(analysis, threads).map(|blocks| Wanted { blocks, event: to.event(), branches }))
     }
 }
 
@@ -176,6 +177,9 @@ impl<'a> PathWalker<'a> {
             }
             if let Some(wanted) = wanted {
                 remember(recent, stream.ends, wanted.branches);
+                if wanted.event.is_some_and(|event| event.is_of(branch.flags)) {
+                    found.1.arrive(recent, wanted.branches);
+                }
             }
             at = Some(branch.to);
             last = Some((stream.target.function, stream.ends[1]));
@@ -203,7 +207,7 @@ fn remember(recent: &mut VecDeque<Step>, ends: [BlockKey; 2], most: usize) {
 }
 
 impl PathSums {
-    /// Control came to a place that histories are wanted of.
+    /// Control came to what histories are wanted of.
     fn arrive(&mut self, recent: &VecDeque<Step>, branches: usize) {
         let once = Sum::once(self.weight, self.slice);
         self.arrivals.plus(&once);

@@ -72,7 +72,10 @@ fn blocks(path: &FoundPath) -> String {
 }
 
 fn of_history(history: &History, report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
-    let places: Vec<String> = history.places.iter().map(Place::name).collect();
+    let mut places: Vec<String> = history.places.iter().map(Place::name).collect();
+    if places.is_empty() {
+        places.extend(report.to.map(str::to_owned));
+    }
     let text = format!("{}: {} arrivals", places.join(", "), count(history.arrivals));
     print_line("to", &text, out, report.layout)?;
     if history.short > 0.0 {
