@@ -160,6 +160,8 @@ pub struct Summary {
     pub stacks: StackStatistics,
     /// All streams, broken ones included.
     pub streams: u64,
+    /// How many counts of blocks there would be by process, at least: up to 2^20.
+    pub least_by_process: u64,
     /// Streams that were used for nothing.
     pub broken: BrokenStreams,
     /// What is weaker than it could be, in sentences: how it was recorded, and what the events can tell.
@@ -276,6 +278,7 @@ pub fn analyze_paths(
         records,
         stacks: totals.stacks,
         streams: located.streams,
+        least_by_process: totals.least_blocks_of_processes(1 << 20) as u64,
         broken: located.broken,
         degradations,
         shortcomings,

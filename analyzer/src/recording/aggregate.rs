@@ -20,7 +20,7 @@
 //! stream (ip,        B[n-1])
 //! ```
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use formats::burst_data::DataUses;
 use hashbrown::HashTable;
@@ -374,6 +374,19 @@ pub struct Totals {
 }
 
 impl Totals {
+    /// How many blocks of processes were executed, at least: branches that were taken, in each process. It counts no further than to `most`.
+    pub fn least_blocks_of_processes(&self, most: usize) -> usize {
+        let mut taken: HashSet<(u32, u32, bool, Avma)> = HashSet::new();
+        for stream in &self.streams {
+            let Context { pid, place, guest, .. } = *self.context(stream.context);
+            taken.insert((pid, place.incarnation, guest, stream.from));
+            if taken.len() >= most {
+                break;
+            }
+        }
+        taken.len()
+    }
+
     /// The context of this id.
     #[expect(clippy::indexing_slicing, reason = "only the aggregate that these totals are of makes their ids")]
     pub fn context(&self, id: ContextId) -> &Context {
@@ -468,6 +481,24 @@ mod tests {
             aggregate.add_stack(context, Slice::default(), 300, &BranchStack::new(None, &stack(branches)));
         }
         aggregate.finish()
+    }
+
+    /// Of the same process in another epoch, or from another start of bursts, a block is the same; of another process it is not.
+    #[test]
+    fn blocks_of_processes_are_at_least_their_branches() {
+        let later = EpochId { incarnation: 0, epoch: 1 };
+        let mut aggregate = Aggregate::default();
+        for (pid, place) in [(1, CONTEXT.place), (1, later), (2, CONTEXT.place)] {
+            let context = Context { pid, place, ..CONTEXT };
+            for context in [context, context.starting_at(Avma(0x40), false)] {
+                let id = aggregate.context(context);
+                let branches = stack(&[(0x20, 0x30, 0), (0x10, 0x18, 0), (0x10, 0x14, 0)]);
+                aggregate.add_stack(id, Slice::default(), 300, &BranchStack::new(None, &branches));
+            }
+        }
+        let totals = aggregate.finish();
+        assert_eq!(totals.least_blocks_of_processes(100), 4);
+        assert_eq!(totals.least_blocks_of_processes(3), 3);
     }
 
     fn shown(totals: &Totals) -> Vec<(Option<u64>, u64, u64, u64, f64)> {

@@ -19,7 +19,7 @@ use crate::usage::CommandLine;
 
 /// Lines of the source, and places where one begins (or counts of blocks by thread), that a page has at most: more would make it large.
 const MOST_LINES: usize = 30_000;
-const MOST_RUNS: usize = 200_000;
+pub const MOST_RUNS: usize = 200_000;
 /// Loops that it has at most as values of a key.
 const MOST_LOOPS: usize = 30_000;
 /// Facts that the page adds up: each kind of instructions in each place of a block, for each task. A browser keeps them all.
@@ -91,6 +91,11 @@ pub fn task_times(analysis: &Analysis) -> TaskTimes {
         }
     }
     times
+}
+
+/// Why executions of blocks by task are not in the page.
+pub fn too_many_runs(runs: usize) -> String {
+    format!("{} counts of blocks by thread would make the page too large", count(runs as f64))
 }
 
 /// All of it.
@@ -222,9 +227,7 @@ impl Composed {
     /// Adds keys of tasks, if they are not too many; of a recording that is compared, those alone whose values another one can have.
     pub fn add_tasks(&mut self, analysis: &Analysis, (tasks, times): &(Tasks, TaskTimes), is_compared: bool) {
         if tasks.executions.len() > MOST_RUNS {
-            let many = count(tasks.executions.len() as f64);
-            self.without
-                .push(format!("{TASKS} are no keys: {many} counts of blocks by thread would make the page too large"));
+            self.without.push(format!("{TASKS} are no keys: {}", too_many_runs(tasks.executions.len())));
             return;
         }
         let mut of_blocks = vec![Vec::new(); self.blocks.start.len()];

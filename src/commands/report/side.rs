@@ -9,7 +9,7 @@ use formats::phase_mark;
 use perfdata::RecordType;
 
 use super::Args;
-use super::composed::{Composed, TASKS, TaskTimes, task_times};
+use super::composed::{Composed, MOST_RUNS, TASKS, TaskTimes, task_times, too_many_runs};
 use super::data::Data;
 use crate::commands::export::contexts::{describe, without_branches};
 use crate::input::{Input, require_samples};
@@ -100,6 +100,10 @@ impl<'a> Side<'a> {
         if self.analysis.summary.records.threads > MOST_THREADS {
             let most = count(MOST_THREADS as f64);
             return Ok(Err(format!("more than {most} threads have samples; `hbbp mix --rows thread` has them")));
+        }
+        let least = self.analysis.summary.least_by_process;
+        if least > MOST_RUNS as u64 {
+            return Ok(Err(format!("more than {}", too_many_runs(MOST_RUNS))));
         }
         let by = GroupBy { tasks: TaskGroups::Thread, phases: true, cgroups: true };
         let analysis = self.input.analyze_again(by, Detail::Blocks)?;
