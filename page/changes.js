@@ -106,7 +106,7 @@ export function showChanges(section, recording) {
       element('dd', {}, sentence(text)),
     ])),
     element('h3', { text: 'Functions' }),
-    element('p', { class: 'dim' }, sentence(`Shares of all instructions that are compared, as \`hbbp diff\` has them.${changes.is_exact ? '' : ' Dim: the change is within its own ±, and may be none. '
+    element('p', { class: 'dim' }, sentence(`Shares of all instructions that are compared, as \`hbbp diff\` has them.${changes.is_exact ? '' : ' Dim: the change may be chance alone. '
       + '“changed”: it is more than chance does in any of all the functions.'}`)),
     element('div', { class: 'controls' }, search),
     status,

@@ -94,13 +94,22 @@ export function changeCells(shares, noise, { before, after, hasNoise = true } = 
     after ?? number(percent(shares[1])),
     number(signed(shares[1] - shares[0]), 'change'),
     hasNoise && number(error),
-    hasNoise && element('td', { class: 'verdict', text: noise?.isFinding ? 'changed' : noise?.isWithin ? 'within ±' : '' }),
+    hasNoise && element('td', { class: 'verdict', text: verdict(noise) }),
   ];
 }
 
+function verdict(noise) {
+  if (!isKnown(noise)) return '';
+  if (noise.isFinding) return 'changed';
+  return noise.isWithin ? 'within ±' : 'may be chance';
+}
+
+const isKnown = (noise) => noise !== undefined && (noise.isFinding || noise.error !== null);
+
 /** The class of a row: what may be no change is of less interest. */
 export function classOf(noise) {
-  return noise?.isFinding ? 'finding' : noise?.isWithin ? 'noise' : null;
+  if (!isKnown(noise)) return null;
+  return noise.isFinding ? 'finding' : 'noise';
 }
 
 /** Titles of these cells. */

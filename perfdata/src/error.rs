@@ -17,7 +17,7 @@ pub enum Error {
         source: io::Error,
     },
     /// The first eight bytes are not those of a recording.
-    #[error("not a perf.data file: it starts with {magic:02x?}, not with \"PERFILE2\"")]
+    #[error("not a perf.data file: it begins with \"{}\", not with \"PERFILE2\"", magic.escape_ascii())]
     NotPerfData {
         /// The first bytes, at most eight.
         magic: Vec<u8>,

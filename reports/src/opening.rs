@@ -76,7 +76,7 @@ pub fn open_recording(file: &Path, reader: &Reader, search: &BinarySearch, hint:
                 let others = if reader.reads == Reads::Recordings { "" } else { others };
                 format!(" is a pipe, and no recording comes out of it{others}")
             }
-            true => " is not a recording".to_owned(),
+            true => " is not a recording of `hbbp record` or `perf record`".to_owned(),
             false if !file.exists() => hint(reader, file),
             false => String::new(),
         };

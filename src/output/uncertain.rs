@@ -19,7 +19,8 @@ pub fn share_cells(part: f64, whole: f64, interval: Interval) -> [String; 2] {
         return [share(part, whole), "?".into()];
     };
     if width > value {
-        let most = (value + width).min(100.0);
+        // Of less, there would be no digits.
+        let most = (value + width).clamp(0.01, 100.0);
         return [format!("< {most:.*} %", decimals(most)), mark.trim_start().into()];
     }
     let decimals = decimals(width);

@@ -116,6 +116,10 @@ pub struct Mix {
     pub all: Sum,
     /// What the replicates mean.
     pub design: Design,
+    /// Whether filters leave something out, so that all of this is a part of what ran.
+    pub is_part: bool,
+    /// Whether any branch is marked as mispredicted: else nothing is known of that.
+    pub knows_mispredictions: bool,
     /// How often functions were called, if the query asks for it.
     pub calls: Calls,
     /// If the query asks for it: executed instructions that pass the filters, by module of the analysis and block of its code
@@ -162,16 +166,15 @@ impl Mix {
 
     /// How uncertain a sum and its share of all are.
     pub fn uncertainty_of(&self, sum: &Sum) -> Uncertainty {
-        Uncertainty {
-            count: self.design.interval(sum.count, &sum.sampled),
-            share: self.design.share((sum.count, &sum.sampled), (self.all.count, &self.all.sampled)),
-        }
+        Uncertainty { count: self.design.interval(sum.count, &sum.sampled), share: self.share_within(sum, &self.all) }
     }
 
     /// How uncertain the share is that a sum has of another one, of which it is a part: of all, or of a group or row.
     pub fn share_within(&self, part: &Sum, whole: &Sum) -> Interval {
-        if std::ptr::eq(whole, &self.all) {
-            return self.uncertainty_of(part).share;
+        // All that filters keep may be all that they can keep: that it was seen seldom does not matter.
+        let is_all_that_is_kept = self.is_part && part.count >= whole.count;
+        if std::ptr::eq(whole, &self.all) && !is_all_that_is_kept {
+            return self.design.share((part.count, &part.sampled), (whole.count, &whole.sampled));
         }
         let rest = whole.without(part);
         self.design.part((part.count, &part.sampled), (rest.0, &rest.1))
@@ -324,7 +327,9 @@ fn mix_by_pieces(analysis: &Analysis, query: &Query, loops: &LoopTable, counts: 
     if query.calls || query.taken {
         notes.extend(Branches::not_known(analysis));
     }
-    Ok(Mix { unmatched, notes, calls, ..pivot.finish(analysis.design) })
+    let knows_mispredictions = analysis.flow.as_ref().is_some_and(|of| of.flow().mispredicted_total() > 0.0);
+    let is_part = !query.filters.is_empty();
+    Ok(Mix { unmatched, notes, calls, is_part, knows_mispredictions, ..pivot.finish(analysis.design) })
 }
 
 /// The names of all functions that ran.

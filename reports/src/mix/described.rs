@@ -123,7 +123,7 @@ impl<'a> Asked<'a> {
             (Number::PerTaken, "per_taken"),
         ];
         let asked = of_branches.into_iter().filter(|(number, _)| self.asks(*number));
-        numbers.extend(asked.map(|(number, name)| (name, number.of_branches(sum))));
+        numbers.extend(asked.map(|(number, name)| (name, number.of_branches(self.mix, sum))));
         self.add_operations(sum, &mut numbers);
         let of_time = [
             (Number::Time, "time_share"),

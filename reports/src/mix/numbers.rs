@@ -246,9 +246,10 @@ impl Number {
         }
     }
 
-    /// A number that is made of the branches of a sum: of rates, the ratio; `None` where there is none.
-    pub fn of_branches(self, sum: &Sum) -> Option<f64> {
+    /// A number that is made of the branches of a sum: of rates, the ratio; `None` where there is none, or nothing is known of it.
+    pub fn of_branches(self, mix: &Mix, sum: &Sum) -> Option<f64> {
         let Taken { count, mispredicted } = sum.taken;
+        let is_known = mix.knows_mispredictions || !self.is_of_mispredictions();
         let ratio = |part: f64| (count > 0.0).then(|| part / count);
         match self {
             Number::Taken => Some(count),
@@ -257,6 +258,7 @@ impl Number {
             Number::PerTaken => ratio(sum.count),
             _ => None,
         }
+        .filter(|_| is_known)
     }
 }
 

@@ -62,7 +62,7 @@ impl Order {
         };
         let number = |node: &Node<'_>| match self {
             Order::Number(Number::Samples) => node.sum.samples,
-            Order::Number(number) if number.is_of_branches() => number.of_branches(&node.sum).unwrap_or(-1.0),
+            Order::Number(number) if number.is_of_branches() => number.of_branches(mix, &node.sum).unwrap_or(-1.0),
             Order::Number(number) if number.is_per_call() => {
                 per_call(*number, mix, query, node.values, &node.sum).unwrap_or(-1.0)
             }

@@ -60,9 +60,10 @@ pub fn lacks_code(query: &Query, analysis: &Analysis) -> bool {
     query.rows.iter().all(is_of_code) && without_samples(analysis).is_none() && !analysis.has_readable_code()
 }
 
-/// How right the largest rows are.
+/// How right the largest rows are, of those that were read.
 pub fn precision(analysis: &Analysis, mix: &Mix) -> Option<Precision> {
-    let rows = mix.cells.chunk_by(|a, b| a.row == b.row).map(|row| {
+    let is_read = |row: &&[Cell]| row.iter().all(|cell| cell.row.iter().all(|value| value != UNREADABLE));
+    let rows = mix.cells.chunk_by(|a, b| a.row == b.row).filter(is_read).map(|row| {
         let sum = Sum::of(row);
         (sum.count / mix.instructions, mix.uncertainty_of(&sum).share)
     });

@@ -170,9 +170,9 @@ pub(super) fn shares<N>(moved: &Moved<N>, noise: Noise) -> [String; 5] {
     [before, after, format!("{:+.2}", 100.0 * moved.change()), width, mark.into()]
 }
 
-/// What is within its noise is of less interest.
+/// What is no finding is of less interest.
 pub fn role(noise: Noise) -> Role {
-    if noise.is_within == Some(true) { Role::Dim } else { Role::Plain }
+    if noise.is_finding == Some(false) { Role::Dim } else { Role::Plain }
 }
 
 pub(super) fn rest(all: usize, top: usize, what: &str, out: &mut dyn Write) -> std::io::Result<()> {

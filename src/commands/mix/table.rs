@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
 
-use analyzer::mix::{Cell, Sum};
+use analyzer::mix::{Cell, Mix, Sum};
 use reports::mix::nested::{Line, Node};
 use reports::mix::numbers::{Number, bound, bound_of_cycles, part, per_call, ratio, uncertain_ratio};
 use reports::mix::order::title_of;
@@ -153,7 +153,10 @@ impl<'r, 'a> Columns<'r, 'a> {
             }
         }
         let share = report.mix.share_within(sum, whole);
-        let [of_whole, error] = share_cells(sum.count, whole.count, share);
+        let [of_whole, mut error] = share_cells(sum.count, whole.count, share);
+        if std::ptr::eq(sum, whole) {
+            error.clear();
+        }
         line.extend(report.numbers().map(|number| match number {
             Number::Executions => self.unit.show(rounded(sum.count, report.mix.uncertainty_of(sum).count)),
             Number::Share | Number::RowShare => of_whole.clone(),
@@ -163,7 +166,7 @@ impl<'r, 'a> Columns<'r, 'a> {
             number if number.is_of_operations() => self.of_operations(number, sum),
             number if number.is_of_cycles() => of_cycles(number, sum),
             number if number.is_of_time() => self.of_time(number, sum, whole),
-            number => of_branches(number, sum),
+            number => of_branches(number, self.report.mix, sum),
         }));
         (line, share.rests_on_little)
     }
@@ -182,7 +185,7 @@ impl<'r, 'a> Columns<'r, 'a> {
             number if number.is_of_operations() => self.of_operations(number, part),
             number if number.is_of_cycles() => of_cycles(number, part),
             number if number.is_of_time() => self.of_time(number, part, whole),
-            number if number.is_of_branches() => of_branches(number, part),
+            number if number.is_of_branches() => of_branches(number, self.report.mix, part),
             _ => self.unit.show(rounded(part.count, self.report.mix.uncertainty_of(part).count)),
         }
     }
@@ -236,8 +239,8 @@ fn of_cycles(number: Number, sum: &Sum) -> String {
 }
 
 /// A number of taken branches; `-` where it is none.
-fn of_branches(number: Number, sum: &Sum) -> String {
-    let Some(value) = number.of_branches(sum) else { return "-".into() };
+fn of_branches(number: Number, mix: &Mix, sum: &Sum) -> String {
+    let Some(value) = number.of_branches(mix, sum) else { return "-".into() };
     match number {
         Number::MispredictRate => share(value, 1.0),
         Number::PerTaken => ratio(value),

@@ -81,7 +81,7 @@ fn of_history(history: &History, report: &Report<'_>, out: &mut dyn Write) -> an
     if history.short > 0.0 {
         let plural = if history.branches == 1 { "branch is" } else { "branches are" };
         let text = format!(
-            "before {} of the arrivals, fewer than {} {plural} known: they are left out",
+            "before {} of the arrivals, fewer than {} {plural} known: they are left out (--branches asks for fewer)",
             share(history.short, 1.0),
             history.branches
         );

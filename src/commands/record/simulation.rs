@@ -22,7 +22,6 @@ pub const EXAMPLE: &str = "  hbbp record --pmu simulated --expect seconds -- gzi
 
 /// What makes the samples, and what can be chosen of the simulated PMU.
 #[derive(clap::Args, Clone, Debug, Default)]
-#[command(next_help_heading = HEADING)]
 pub struct PmuArgs {
     /// What makes the samples: the machine, or simulated: a model of a PMU with branch records, which sees every instruction. It is slow,
     /// and not a measurement of any hardware [default: machine]
@@ -30,16 +29,16 @@ pub struct PmuArgs {
     pmu: Option<String>,
     /// Core whose events are simulated, which decides how samples are taken: ivy-bridge (instructions by PREC_DIST, precise branches) or
     /// westmere (instructions by a precise event without PREC_DIST, branch stacks by interrupts) [default: ivy-bridge]
-    #[arg(long, value_name = "CORE")]
+    #[arg(long, value_name = "CORE", help_heading = HEADING)]
     pmu_core: Option<SimulatedCore>,
     /// Entries of a branch stack, 2 to 64: Intel's CPUs have 16 up to Broadwell and 32 from Skylake on
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = HEADING)]
     lbr_depth: Option<usize>,
     /// Share of the branches that tend to be in the oldest entry of a stack, 0 to 1 [default: 0]
-    #[arg(long, value_name = "SHARE")]
+    #[arg(long, value_name = "SHARE", help_heading = HEADING)]
     lbr_bias: Option<f64>,
     /// Random seed: it chooses those branches and the random delays of samples
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = HEADING)]
     seed: Option<u64>,
 }
 
