@@ -98,13 +98,14 @@ export function changeCells(shares, noise, { before, after, hasNoise = true } = 
   ];
 }
 
+/** Whether it is known what the change is worth. */
+const isKnown = (noise) => noise !== undefined && (noise.isFinding || noise.error !== null);
+
 function verdict(noise) {
   if (!isKnown(noise)) return '';
   if (noise.isFinding) return 'changed';
   return noise.isWithin ? 'within ±' : 'may be chance';
 }
-
-const isKnown = (noise) => noise !== undefined && (noise.isFinding || noise.error !== null);
 
 /** The class of a row: what may be no change is of less interest. */
 export function classOf(noise) {
