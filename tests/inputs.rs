@@ -132,7 +132,7 @@ fn a_file_of_another_kind_is_called_what_it_is() {
             ("folded", "folded is folded stacks; ".to_owned()),
             ("run.svg", "run.svg is an SVG picture; ".to_owned()),
             ("script", "script is text of `perf script`; ".to_owned()),
-            ("text", "text is not a recording: ".to_owned()),
+            ("text", "text is not a recording of `hbbp record` or `perf record`: ".to_owned()),
             ("damaged.data", "damaged.data: ".to_owned()),
             (".", ". is a directory; ".to_owned()),
         ] {
