@@ -155,7 +155,7 @@ fn threads_forks_and_execs_take_part() {
     let (Some(hot), Some(crowd)) = (place.program("hot", programs::HOT), place.program("crowd", CROWD)) else {
         return;
     };
-    let script = format!("{0} 400; {1} 30000; exec {0} 400", hot.display(), crowd.display());
+    let script = format!("{0} 400; {1} 100000; exec {0} 400", hot.display(), crowd.display());
     let (traced, _) = denied.trace(&["--overhead", "20"], &["sh", "-c", &script]);
     assert!(traced.bursts_in("hot").count() > 0, "{:#}", traced.tracer());
     let by_crowd: Vec<_> = traced.bursts_in("crowd").collect();
