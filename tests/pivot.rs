@@ -245,6 +245,7 @@ fn branches_that_were_taken() {
         assert_eq!(of_functions.values().any(|(_, mispredicted)| *mispredicted > 0.0), is_marked);
         for row in rows(&mix(&[&["--rows", "function"], &numbers[..]].concat(), &fixture)) {
             let of = of_functions[text(row, "function")];
+            assert_eq!(row["mispredicted"].is_number(), is_marked, "{row}");
             assert!(
                 (number(row, "taken") - of.0).abs() <= 1e-9 * of.0
                     && (row["mispredicted"].as_f64().unwrap_or(0.0) - of.1).abs() <= 1e-9 * of.0

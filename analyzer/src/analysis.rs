@@ -160,7 +160,7 @@ pub struct Summary {
     pub stacks: StackStatistics,
     /// All streams, broken ones included.
     pub streams: u64,
-    /// How many counts of blocks there would be by process, at least: up to 2^20.
+    /// How many counts of blocks there would be by process, at least: up to 2^18. Known with calling contexts alone, as pages have them.
     pub least_by_process: u64,
     /// Streams that were used for nothing.
     pub broken: BrokenStreams,
@@ -278,7 +278,10 @@ pub fn analyze_paths(
         records,
         stacks: totals.stacks,
         streams: located.streams,
-        least_by_process: totals.least_blocks_of_processes(1 << 20) as u64,
+        least_by_process: match options.detail {
+            Detail::Calls => totals.least_blocks_of_processes(1 << 18) as u64,
+            _ => 0,
+        },
         broken: located.broken,
         degradations,
         shortcomings,

@@ -36,17 +36,17 @@ fn begin(key: &Key, checked: &[u8]) -> [u8; CHECKED] {
     begin
 }
 
-/// How many bytes replicates are.
-pub fn bytes_of(replicates: &[&[Sampled]]) -> Option<usize> {
-    replicates.iter().map(|list| list.len()).sum::<usize>().checked_mul(Sampled::BYTES)
+/// How many bytes lists of replicates of these lengths are.
+pub fn bytes_of(lengths: &[usize]) -> Option<usize> {
+    lengths.iter().try_fold(0_usize, |sum, length| sum.checked_add(*length))?.checked_mul(Sampled::BYTES)
 }
 
 /// An entry with a value and replicates; `None` if it has no such form.
 pub fn written(key: &Key, value: &impl Serialize, replicates: &[&[Sampled]]) -> Option<Vec<u8>> {
     let lengths: Vec<usize> = replicates.iter().map(|list| list.len()).collect();
-    let mut bytes = postcard::to_extend(&(lengths, value), vec![0; HEADER]).ok()?;
+    let mut bytes = postcard::to_extend(&(&lengths, value), vec![0; HEADER]).ok()?;
     let end = bytes.len();
-    bytes.reserve_exact(bytes_of(replicates)?);
+    bytes.reserve_exact(bytes_of(&lengths)?);
     replicates.iter().copied().flatten().for_each(|sampled| sampled.append_to(&mut bytes));
     let (value, replicates) = bytes.split_at_mut_checked(end)?;
     value.get_mut(CHECKED..CHECKED + 8)?.copy_from_slice(&((end - HEADER) as u64).to_le_bytes());
@@ -101,8 +101,7 @@ impl<R: Read> Entry<R> {
         let digest = *bytes.get(CHECKED + 8..)?.first_chunk()?;
         let (lengths, value) = postcard::take_from_bytes::<Vec<usize>>(bytes.get(HEADER..)?).ok()?;
         let value = Value { at: bytes.len() - value.len(), begin: bytes };
-        let all = lengths.iter().try_fold(0_usize, |sum, length| sum.checked_add(*length))?;
-        let is_all = all.checked_mul(Sampled::BYTES)? as u64 == length;
+        let is_all = bytes_of(&lengths)? as u64 == length;
         is_all.then_some(Entry { value, replicates: Replicates { lengths, digest, from: file } })
     }
 }

@@ -111,7 +111,8 @@ impl<'a> Cache<'a> {
         }
         let key = Key::of(&self.content, options, options.detail, models)?;
         let replicates = Findings::replicates(analysis);
-        if entry::bytes_of(&replicates)? as u64 > self.folder.largest() {
+        let lengths: Vec<usize> = replicates.iter().map(|list| list.len()).collect();
+        if entry::bytes_of(&lengths)? as u64 > self.folder.largest() {
             return None;
         }
         let findings = Findings::of(analysis, self.began)?;

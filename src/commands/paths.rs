@@ -36,11 +36,11 @@ pub struct Args {
     #[arg(long, value_name = "PLACE")]
     to: Option<String>,
 
-    /// Print the branches that lead to each branch to which that happened; it is the last of them
+    /// Print the branches that lead to the branches to which this happened: each of these is the last of its path
     #[arg(long, value_name = "EVENT")]
     to_event: Option<Event>,
 
-    /// How many branches before the place are told, or with the last; one that is taken again and again counts once
+    /// How many branches are told: before the place, or up to the event; one that is taken again and again counts once
     #[arg(long, value_name = "N", requires = "histories", default_value = "4",
         value_parser = clap::value_parser!(u32).range(1..=i64::from(PathQuery::MOST_BRANCHES)))]
     branches: u32,

@@ -200,7 +200,7 @@ fn functions(analysis: &Analysis, ranked: Vec<Ranked>, sampled: &SampledBlocks<'
     let flow = analysis.flow.as_ref();
     let places = Places::of(analysis);
     let all_ways = WaysOf::new(analysis);
-    let has_mispredictions = flow.is_some_and(|flow| flow.flow().mispredicted_total() > 0.0);
+    let has_mispredictions = flow.is_some_and(|flow| flow.flow().knows_mispredictions());
     let mut by_module: BTreeMap<usize, Vec<(usize, Ranked)>> = BTreeMap::new();
     for (rank, of) in ranked.into_iter().enumerate() {
         by_module.entry(of.module).or_default().push((rank, of));
@@ -266,7 +266,7 @@ fn lacks(analysis: &Analysis) -> Vec<String> {
         return vec!["where branches went, how often loops ran, and calls: there are no branch stacks".to_owned()];
     };
     let mut lacks = Vec::new();
-    if flow.mispredicted_total() <= 0.0 {
+    if !flow.knows_mispredictions() {
         lacks.push("mispredictions: no branch of the stacks is marked as one".to_owned());
     }
     match (&analysis.paths, analysis.summary.stacks.timed) {

@@ -140,9 +140,9 @@ impl Flow {
         self.modules.iter().map(ModuleFlow::branch_total).sum()
     }
 
-    /// Executions of all taken branches that were mispredicted.
-    pub fn mispredicted_total(&self) -> f64 {
-        self.modules.iter().flat_map(|of| &of.branches).map(|branch| branch.mispredicted).sum()
+    /// Whether any branch is marked as mispredicted. Where none is, as in bursts, nothing is known of that.
+    pub fn knows_mispredictions(&self) -> bool {
+        self.modules.iter().flat_map(|of| &of.branches).any(|branch| branch.mispredicted > 0.0)
     }
 
     /// What all samples stand for.

@@ -116,9 +116,9 @@ pub struct Mix {
     pub all: Sum,
     /// What the replicates mean.
     pub design: Design,
-    /// Whether filters leave something out, so that all of this is a part of what ran.
-    pub is_part: bool,
-    /// Whether any branch is marked as mispredicted: else nothing is known of that.
+    /// Whether there were filters, so that all of this may be a part of what ran.
+    pub is_filtered: bool,
+    /// Whether the branches say which were mispredicted, if the query asks for those that were taken.
     pub knows_mispredictions: bool,
     /// How often functions were called, if the query asks for it.
     pub calls: Calls,
@@ -172,7 +172,7 @@ impl Mix {
     /// How uncertain the share is that a sum has of another one, of which it is a part: of all, or of a group or row.
     pub fn share_within(&self, part: &Sum, whole: &Sum) -> Interval {
         // All that filters keep may be all that they can keep: that it was seen seldom does not matter.
-        let is_all_that_is_kept = self.is_part && part.count >= whole.count;
+        let is_all_that_is_kept = self.is_filtered && part.count >= whole.count;
         if std::ptr::eq(whole, &self.all) && !is_all_that_is_kept {
             return self.design.share((part.count, &part.sampled), (whole.count, &whole.sampled));
         }
@@ -327,9 +327,10 @@ fn mix_by_pieces(analysis: &Analysis, query: &Query, loops: &LoopTable, counts: 
     if query.calls || query.taken {
         notes.extend(Branches::not_known(analysis));
     }
-    let knows_mispredictions = analysis.flow.as_ref().is_some_and(|of| of.flow().mispredicted_total() > 0.0);
-    let is_part = !query.filters.is_empty();
-    Ok(Mix { unmatched, notes, calls, is_part, knows_mispredictions, ..pivot.finish(analysis.design) })
+    let flow = analysis.flow.as_ref().filter(|_| query.taken);
+    let knows_mispredictions = flow.is_some_and(|of| of.flow().knows_mispredictions());
+    let is_filtered = !query.filters.is_empty();
+    Ok(Mix { unmatched, notes, calls, is_filtered, knows_mispredictions, ..pivot.finish(analysis.design) })
 }
 
 /// The names of all functions that ran.

@@ -92,7 +92,7 @@ fn lacks_branches(query: &Query, asks_mispredictions: bool, analysis: &Analysis)
              nor among calls",
         );
     }
-    (asks_mispredictions && flow.mispredicted_total() == 0.0).then_some(
+    (asks_mispredictions && !flow.knows_mispredictions()).then_some(
         "nothing is known of mispredictions: no branch of the stacks is marked as one (those of bursts never are)",
     )
 }
