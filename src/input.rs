@@ -38,6 +38,10 @@ use crate::usage::wrong_usage;
 pub const WITHOUT_CODE: &str =
     "the code of no module could be read: name the binaries with --binary [RECORDED=]FILE or --symfs DIR";
 
+/// The help of FILE, of reports that are made of samples.
+pub const FILE_OF_SAMPLES: &str = "\
+A recording of hbbp or perf, an archive of one, or profiles of OpenTelemetry (OTLP); `-` for standard input [default: hbbp.data]";
+
 /// The recording that is read where none is named.
 pub const DEFAULT_RECORDING: &str = "hbbp.data";
 
@@ -89,7 +93,8 @@ pub struct AnalysisArgs {
 /// Where the recording comes from, and how it is analysed.
 #[derive(clap::Args)]
 pub struct InputArgs {
-    /// Recording to read, or profiles of OpenTelemetry (OTLP); `-` for standard input [default: hbbp.data]
+    /// A recording of hbbp or perf, an archive of one, profiles of OpenTelemetry (OTLP), a file of `hbbp merge`, exact counts of `hbbp
+    /// truth`, or what `hbbp blocks` or `annotate --format json` printed; `-` for standard input [default: hbbp.data]
     #[arg(index = 1, value_name = "FILE", conflicts_with_all = ["input", "command"])]
     recording: Option<PathBuf>,
 
@@ -135,6 +140,8 @@ pub struct SideOfFile {
     pub flow: AnalysedFlow,
     /// What is weaker in it than it could be, in sentences.
     pub notes: Vec<String>,
+    /// How many of these, the first, are of what is missing or damaged; the others are of how it was recorded.
+    pub shortcomings: usize,
     /// What is known of its uncertainty, if that is asked for.
     pub side: Side,
     /// If it is asked for.
@@ -228,6 +235,14 @@ impl InputArgs {
     /// The file that is read, if it is one.
     pub fn file(&self) -> Option<&Path> {
         (self.command.is_empty() && !is_standard_input(self.named())).then(|| self.named())
+    }
+
+    /// What was named by position, if that is no file and the recording is there that is read by default: that is what will be read then.
+    pub fn take_name_of_no_file(&mut self) -> Option<String> {
+        let is_file = |file: &Path| is_standard_input(file) || file.components().count() != 1 || file.exists();
+        let is_name =
+            self.recording.as_deref().is_some_and(|file| !is_file(file)) && Path::new(DEFAULT_RECORDING).exists();
+        self.recording.take_if(|_| is_name).map(|name| name.to_string_lossy().into_owned())
     }
 
     /// The command to record, if it was given.
@@ -589,7 +604,8 @@ impl AnalysisArgs {
                 Some(mix)
             }
         };
-        Ok(SideOfFile { flow, notes, side, mix, contexts: None })
+        let shortcomings = notes.len();
+        Ok(SideOfFile { flow, notes, shortcomings, side, mix, contexts: None })
     }
 
     /// The flow of a file of `hbbp merge`, of exact counts, or of a list of blocks.
@@ -617,7 +633,7 @@ impl AnalysisArgs {
         let detail = if asked.contexts { Detail::Calls } else { Detail::Branches };
         let mut analysis = self.analyze(chosen, recording, by, detail, Subset::Whole)?;
         require_samples(&analysis)?;
-        let notes = Head::of(&analysis).degraded;
+        let Head { degraded: notes, shortcomings, .. } = Head::of(&analysis);
         let side = if asked.errors { Side::Sampled(Rows::of(&analysis).into()) } else { Side::Unknown };
         let mix = asked.mix.map(|query| mix(&analysis, query)).transpose()?;
         // LBR call stacks are samples: they say nothing of how often who called whom.
@@ -625,7 +641,7 @@ impl AnalysisArgs {
         let calls = analysis.calls.take().filter(of_branches);
         let contexts = calls.map(|calls| (calls, analysis.modules.clone()));
         let flow = if self.chooses() { analysis.into_flow_by_choice() } else { analysis.flow.unwrap_or_default() };
-        Ok(SideOfFile { flow, notes, side, mix, contexts })
+        Ok(SideOfFile { flow, notes, shortcomings, side, mix, contexts })
     }
 }
 

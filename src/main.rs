@@ -118,7 +118,7 @@ fn main() -> ExitCode {
         Command::Mix(args) => commands::mix::run(&args),
         Command::Vectorization(args) => commands::vectorization::run(&args),
         Command::Blocks(args) => commands::blocks::run(&args),
-        Command::Annotate(args) => commands::annotate::run(&args),
+        Command::Annotate(args) => commands::annotate::run(args),
         Command::Paths(args) => commands::paths::run(&args),
         Command::Tui(args) => commands::tui::run(&args),
         Command::Report(args) => commands::report::run(&args),

@@ -36,6 +36,9 @@ use crate::recording::{
 use crate::uncertainty::{CountKind, Design, Replicates, Resampling, SLICES, Sampled, Slice, made_up};
 use crate::walks::{Reading, Spaces, Streams, Walked, WalkedCode};
 
+/// What reports call branches that were traced in software.
+pub const TRACED: &str = "traced";
+
 /// What to do beyond the defaults.
 pub struct Options<'a> {
     /// Where binaries are found.
@@ -718,6 +721,14 @@ impl Analysis {
             Some(source) => source.as_str(),
             None if self.sources.ebs.is_some() => "hybrid",
             None => "none",
+        }
+    }
+
+    /// What a source is called in reports: branches that were traced in software are no LBR's.
+    pub fn title_of(&self, source: Source) -> &'static str {
+        match (source, &self.sources.lbr) {
+            (Source::Lbr, Some(lbr)) if lbr.has_bursts => TRACED,
+            _ => source.as_str(),
         }
     }
 

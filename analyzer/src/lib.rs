@@ -57,7 +57,7 @@ pub mod vectorization;
 mod walks;
 
 pub use analysis::{
-    Analysis, CountedBlock, CountedModule, GroupCount, Options, Origin, Summary, analyze, analyze_paths,
+    Analysis, CountedBlock, CountedModule, GroupCount, Options, Origin, Summary, TRACED, analyze, analyze_paths,
 };
 pub use binaries::{
     Binary, BinaryOverride, BinarySearch, ByBuildId, DebugFile, Elsewhere, MissingDebugInformation, NoCode, PackedFile,

@@ -67,7 +67,7 @@ pub fn keys(argument: &str, names: &[String], taxonomies: &Taxonomies) -> Result
 /// # Errors
 /// One cannot be read.
 pub fn filters(texts: &[String], taxonomies: &Taxonomies) -> Result<Vec<Filter>, Meaningless> {
-    let read = |text: &String| Filter::read(text, taxonomies).map_err(|why| Meaningless::argument("filter", why));
+    let read = |text: &String| filter(text, taxonomies).map_err(|why| Meaningless::argument("filter", why));
     texts.iter().map(read).collect()
 }
 

@@ -11,6 +11,7 @@ use anyhow::bail;
 use archive::is_archive;
 use otlp::{begins_like_otlp, is_otlp};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 /// As what zstd packed begins.
 pub const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
@@ -44,7 +45,7 @@ impl Reads {
         match self {
             Self::Recordings => "recordings",
             Self::Flows => {
-                "recordings, merged files of `hbbp merge`, exact counts of `hbbp truth` and lists of `hbbp blocks --format json`"
+                "recordings, merged files of `hbbp merge`, exact counts of `hbbp truth`, and what `hbbp blocks` or `annotate --format json` printed"
             }
             Self::ExactCounts => "exact counts, of `hbbp truth`, callgrind or SDE's -mix",
             Self::ForeignCounts => "files of callgrind (--dump-instr=yes) and of SDE's -mix",
@@ -57,7 +58,7 @@ impl Reads {
             Kind::Recording | Kind::Archive | Kind::Otlp => matches!(self, Self::Recordings | Self::Flows),
             Kind::Truth => matches!(self, Self::Flows | Self::ExactCounts),
             Kind::Flow => self == Self::Flows,
-            Kind::Report(name) if name == "blocks" => self == Self::Flows,
+            Kind::Report(name) if name == "blocks" || name == "annotate" => self == Self::Flows,
             Kind::ForeignTruth(_) => matches!(self, Self::ExactCounts | Self::ForeignCounts),
             _ => false,
         }
@@ -109,6 +110,23 @@ pub enum Kind {
 struct Document {
     schema: String,
     source: String,
+    /// As files for speedscope say what they are.
+    #[serde(rename = "$schema")]
+    json_schema: String,
+    /// What those for the Firefox Profiler have.
+    meta: Option<IgnoredAny>,
+    threads: Option<IgnoredAny>,
+}
+
+impl Document {
+    /// Of what is no document of ours.
+    fn kind_of_others(&self) -> Kind {
+        match self {
+            Document { json_schema, .. } if json_schema.contains("speedscope") => Kind::Shown("a file for speedscope"),
+            Document { meta: Some(_), threads: Some(_), .. } => Kind::Shown("a file for the Firefox Profiler"),
+            _ => Kind::Json,
+        }
+    }
 }
 
 impl Kind {
@@ -138,12 +156,14 @@ impl Kind {
     }
 
     fn of_document(file: &Path) -> Self {
-        let document = File::open(file).ok().and_then(|file| serde_json::from_reader(BufReader::new(file)).ok());
+        let document: Option<Document> =
+            File::open(file).ok().and_then(|file| serde_json::from_reader(BufReader::new(file)).ok());
         // Who reads such documents says best what is wrong with a damaged one.
-        let Some(Document { schema, source }) = document else { return Self::Other };
-        let Some(name) = schema.strip_prefix("hbbp-").and_then(|name| name.split('/').next()) else {
-            return Self::Json;
+        let Some(document) = document else { return Self::Other };
+        let Some(name) = document.schema.strip_prefix("hbbp-").and_then(|name| name.split('/').next()) else {
+            return document.kind_of_others();
         };
+        let Document { ref schema, ref source, .. } = document;
         match name {
             "blocks" if source == "truth" => Self::Truth,
             "flow" => Self::Flow,
@@ -152,7 +172,7 @@ impl Kind {
             "mix" | "vectorization" | "blocks" | "annotate" | "diff" | "validate" | "doctor" => {
                 Self::Report(name.to_owned())
             }
-            _ => Self::Document(schema),
+            _ => Self::Document(schema.clone()),
         }
     }
 

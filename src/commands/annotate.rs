@@ -21,7 +21,7 @@ use analyzer::counting::GroupBy;
 use analyzer::mix::{Dimension, Filter};
 use analyzer::paths::{BlockCycles, LoopTrips, PathQuery};
 use analyzer::{Analysis, Origin};
-use anyhow::bail;
+use anyhow::{Context, bail};
 use reports::Arguments;
 use reports::lacks::{streams_without_cycles, without_lines};
 use reports::nearest::did_you_mean;
@@ -29,7 +29,7 @@ use reports::nearest::did_you_mean;
 use crate::commands::filtering::{FilterArgs, passing};
 use crate::commands::mix::keys;
 use crate::commands::reporting::ReportArgs;
-use crate::input::{Input, Reader, Reads, WITHOUT_CODE, without_samples};
+use crate::input::{DEFAULT_RECORDING, Input, Reader, Reads, WITHOUT_CODE, without_samples};
 use crate::output;
 use crate::output::{Colours, Format, Head, Layout, Precision, page, say_head, write_to};
 use crate::usage::{CommandLine, wrong_usage};
@@ -37,12 +37,17 @@ use crate::usage::{CommandLine, wrong_usage};
 /// Print the hottest functions, instruction by instruction, with counts, branches and loops
 #[derive(clap::Args)]
 #[command(after_help = keys::after(EXAMPLES))]
+#[command(mut_arg("command", |command| command.index(3)))]
 #[command(mut_arg("top", |top| top.help(TOP)))]
 #[command(mut_arg("filters", |filters| filters.help(FILTER)))]
 pub struct Args {
     /// Print only functions of this name: without its arguments, or with `*` for any text; may be repeated
     #[arg(short = 'f', long = "function", value_name = "NAME")]
     functions: Vec<String>,
+
+    /// The same as -f NAME; after FILE, or alone where hbbp.data is there and no file of that name
+    #[arg(index = 2, value_name = "FUNCTION", conflicts_with_all = ["input", "command"])]
+    named: Vec<String>,
 
     /// Print a table of functions instead of their code: shares of instructions and of time, and time per instruction
     #[arg(long, conflicts_with = "source")]
@@ -76,12 +81,13 @@ const EXAMPLES: &str = "\
 Examples:
   hbbp annotate run.data                           the three hottest functions
   hbbp annotate run.data --summary                 which functions take long for what they execute?
-  hbbp annotate run.data -f main -f 'deflate*'     these
+  hbbp annotate run.data main 'deflate*'           these
+  hbbp annotate main                               this one of hbbp.data
   hbbp annotate run.data --filter latency=long     the hottest that divide
   hbbp annotate run.data --source --top 1          the hottest, with lines of its source
-  hbbp annotate run.data -f main --trips           how often do its loops go around?
+  hbbp annotate run.data main --trips              how often do its loops go around?
   hbbp annotate --overhead 5 -- ./bench            record and annotate in one go
-  hbbp annotate run.data -f matmul --format json";
+  hbbp annotate run.data matmul --format json";
 
 /// Functions and the analysis that they are of.
 pub(super) struct Annotated<'a> {
@@ -102,7 +108,10 @@ struct Report<'a> {
 }
 
 /// Prints functions of a recording with the counts of their blocks.
-pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
+    args.functions.append(&mut args.named);
+    let no_file = args.report.input.take_name_of_no_file();
+    args.functions.extend(no_file.clone());
     args.report.output.check()?;
     if args.summary && !args.report.output.format.is_for_people() {
         let why = "--summary is a table; the functions of json have its numbers without it".to_owned();
@@ -110,7 +119,13 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let filters = args.kept.filters_of_code::<Args>(READER.name, &args.kept.taxonomies()?);
     let input = args.report.input.begin(&READER, None)?;
-    input.end(print(args, filters, &input))
+    let printed = print(&args, filters, &input);
+    input.end(match no_file {
+        Some(name) => {
+            printed.with_context(|| format!("{name} is no file, and is taken for a function of {DEFAULT_RECORDING}"))
+        }
+        None => printed,
+    })
 }
 
 impl Args {
@@ -223,6 +238,12 @@ impl Annotated<'_> {
     /// The path of the module of a function.
     pub fn module(&self, function: &AnnotatedFunction) -> &str {
         self.path(function.module)
+    }
+
+    /// The build id of the module of a function, if it has one.
+    pub fn build_id(&self, function: &AnnotatedFunction) -> Option<String> {
+        let module = self.analysis.counted.get(function.module)?;
+        self.analysis.build_id(module).map(ToString::to_string)
     }
 
     /// The path of a module, by its index among those that were counted.

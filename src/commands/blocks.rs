@@ -25,7 +25,7 @@ use crate::input::{Input, Reader, Reads, without_samples};
 use crate::output;
 use crate::output::{
     Align, Colours, Format, Head, Layout, MARKED, Precision, Role, Table, count, print_below, print_head, rounded,
-    share, share_cells, title_of_source,
+    share, share_cells,
 };
 use crate::usage::{CommandLine, wrong_usage};
 
@@ -134,7 +134,7 @@ impl Columns {
     pub fn of(analysis: &Analysis, rows: &[Row<'_>]) -> Self {
         Columns {
             has_both: analysis.sources.ebs.is_some() && analysis.sources.lbr.is_some(),
-            branches: title_of_source(analysis, Source::Lbr),
+            branches: analysis.title_of(Source::Lbr),
             has_bias: rows.iter().any(|row| row.block.count.bias),
         }
     }
@@ -170,7 +170,7 @@ impl Columns {
         let mut cells = share_cells(row.executed(), instructions, row.share).to_vec();
         cells.push(shown(counts.count));
         if self.has_both {
-            cells.extend([shown(counts.ebs), shown(counts.lbr), title_of_source(analysis, counts.chosen).to_owned()]);
+            cells.extend([shown(counts.ebs), shown(counts.lbr), analysis.title_of(counts.chosen).to_owned()]);
         }
         cells
     }

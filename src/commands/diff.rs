@@ -5,6 +5,7 @@ mod json;
 mod limit;
 mod pivot;
 pub(super) mod table;
+mod weaker;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -17,9 +18,10 @@ use reports::mix::key;
 use crate::commands::filtering::FilterArgs;
 use crate::commands::mix::{keys, titles};
 use crate::input::{AnalysisArgs, Asked, Reader, Reads, is_recording};
-use crate::output::{Colours, Format, Layout, OutputArgs};
+use crate::output::{Colours, Format, HeadArgs, Layout, OutputArgs};
 use crate::usage::{CommandLine, wrong_usage};
 use limit::Limit;
+use weaker::Weaker;
 
 /// Compare two recordings: what they have in common, what moved, and which kinds of instructions changed
 ///
@@ -31,7 +33,7 @@ use limit::Limit;
 #[command(mut_arg("filters", |filters| filters.requires("rows")), mut_arg("taxonomies", |files| files.requires("rows")))]
 #[command(mut_arg("model", |model| model.help(MODEL)))]
 pub struct Args {
-    /// The first side: a recording, a file of `hbbp merge`, exact counts (from `hbbp truth`), or a list of `hbbp blocks --format json`
+    /// The first side: a recording, a file of `hbbp merge`, exact counts (from `hbbp truth`), or what `hbbp blocks` or `annotate --format json` printed
     before: PathBuf,
 
     /// The second side: the same kinds of files
@@ -59,6 +61,9 @@ pub struct Args {
 
     #[command(flatten)]
     output: OutputArgs,
+
+    #[command(flatten)]
+    head: HeadArgs,
 }
 
 /// What the process exits with where a limit is broken.
@@ -86,6 +91,7 @@ pub(super) struct Report<'a> {
     pub pivot: Option<&'a Pivot>,
     /// What is known of the limits.
     pub limits: Vec<limit::Kept>,
+    weaker: Weaker,
     /// Rows of each list.
     pub top: usize,
     pub layout: Layout,
@@ -96,7 +102,7 @@ impl<'a> Report<'a> {
     /// All of it, as it is.
     pub fn whole(changes: Changes<'a>) -> Self {
         let (pivot, limits, top) = (None, Vec::new(), usize::MAX);
-        Report { changes, pivot, limits, top, layout: Layout::Text, colours: Colours::NONE }
+        Report { changes, pivot, limits, weaker: Weaker::default(), top, layout: Layout::Text, colours: Colours::NONE }
     }
 }
 
@@ -135,9 +141,13 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let after = args.analysis.side_of_file(&chosen, &args.after, &READER, asked)?;
     let with = (&args.analysis.search(), args.analysis.threads());
     let compared = Compared::of_flows([&before.flow, &after.flow], [before.side, after.side], with);
-    let said = [(&args.before, &before.notes, &before.mix), (&args.after, &after.notes, &after.mix)];
-    for ((file, notes, mix), left_out) in said.into_iter().zip(&compared.left_out) {
-        notes.iter().chain(left_out).for_each(|note| say!("{}: {note}", file.display()));
+    let named = [args.before.as_path(), args.after.as_path()];
+    let notes = [(&*before.notes, before.shortcomings), (&*after.notes, after.shortcomings)];
+    let weaker = Weaker::of(named, notes, &compared.left_out, args.head.verbose);
+    if !args.output.format.is_for_people() {
+        weaker.say();
+    }
+    for (file, mix) in named.into_iter().zip([&before.mix, &after.mix]) {
         say_of_mix(file, mix.as_ref(), query.as_ref());
     }
     let mixes = before.mix.as_ref().zip(after.mix.as_ref());
@@ -159,7 +169,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             bail!("{}: nothing was seen running", file.display());
         }
     }
-    report.pivot = pivot.as_ref();
+    (report.pivot, report.weaker) = (pivot.as_ref(), weaker);
     report.top = args.output.format.rows_of_lists(args.top);
     (report.layout, report.colours) = (args.output.layout(), args.output.colours());
     let (mut kept, mut unknown) = (Vec::new(), Vec::new());

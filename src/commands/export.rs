@@ -33,7 +33,6 @@ use sampled::sample_profile;
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 #[command(mut_arg("model", |model| model.help(MODEL)))]
-#[command(mut_arg("recording", |file| file.help(FILE)))]
 pub struct Args {
     /// Format of the profile
     #[arg(long, value_enum)]
@@ -109,8 +108,6 @@ enum Format {
 }
 
 const READER: Reader = Reader { name: "hbbp export", reads: Reads::Flows, records: true };
-
-const FILE: &str = "Recording, file of `hbbp merge`, exact counts of `hbbp truth`, or list of `hbbp blocks --format json`; `-` for standard input [default: hbbp.data]";
 
 const MODEL: &str = "\
 Count blocks by the source that is chosen for each (--format pprof, otlp, callgrind, sde-mix and those of calling contexts): the file of a model, \

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use analyzer::Analysis;
 use analyzer::mix::{Dimension, Filter, Key, Mix, Taxonomies};
 use reports::key_of_task;
+use reports::mix::filter;
 use reports::taxonomies::with_files;
 
 use crate::output;
@@ -35,7 +36,7 @@ impl FilterArgs {
     /// The filters. The process ends with what is wrong with one, if something is; `A` are all options of the command of that name.
     pub fn filters<A: clap::Args>(&self, name: &'static str, taxonomies: &Taxonomies) -> Vec<Filter> {
         let wrong = |why: &dyn Display| -> ! { wrong_usage::<A>(name, format!("--filter: {why}")) };
-        let read = |text: &String| Filter::read(text, taxonomies).unwrap_or_else(|error| wrong(&error));
+        let read = |text: &String| filter(text, taxonomies).unwrap_or_else(|error| wrong(&error));
         self.filters.iter().map(read).collect()
     }
 

@@ -13,7 +13,7 @@ use model::Source;
 use model::training::{LabelledBlock, write_blocks};
 
 use crate::commands::truth::read_truth;
-use crate::input::{Input, InputArgs, Reader, Reads, require_samples};
+use crate::input::{FILE_OF_SAMPLES, Input, InputArgs, Reader, Reads, require_samples};
 use crate::output::{count, share, write_to};
 
 /// Label every block of a recording with the source that is nearer the truth, as CSV for `hbbp train`
@@ -22,6 +22,7 @@ use crate::output::{count, share, write_to};
 /// the truth.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
+#[command(mut_arg("recording", |file| file.help(FILE_OF_SAMPLES)))]
 pub struct Args {
     /// Exact counts: what `hbbp truth` wrote, or a file of callgrind (--dump-instr=yes) or of SDE's -mix
     #[arg(long, value_name = "FILE")]

@@ -22,7 +22,7 @@ use crate::usage::wrong_usage;
 #[command(after_help = EXAMPLES)]
 #[command(mut_arg("model", |model| model.hide(true)))]
 pub struct Args {
-    /// Recordings, merged files, exact counts (from `hbbp truth`), lists of `hbbp blocks --format json`, or - for standard input; each counts WEIGHT times [default: 1]
+    /// Recordings, merged files, exact counts (from `hbbp truth`), what `hbbp blocks` or `annotate --format json` printed, or - for standard input; each counts WEIGHT times [default: 1]
     #[arg(required = true, value_name = "FILE[:WEIGHT]")]
     inputs: Vec<String>,
 

@@ -17,7 +17,7 @@ use reports::nearest::did_you_mean;
 
 use crate::commands::filtering::{FilterArgs, passing};
 use crate::commands::mix::keys;
-use crate::input::{Input, InputArgs, Reader, Reads, WITHOUT_CODE, without_samples};
+use crate::input::{FILE_OF_SAMPLES, Input, InputArgs, Reader, Reads, WITHOUT_CODE, without_samples};
 use crate::output;
 use crate::output::{Format, Head, HeadArgs, Layout, OutputArgs, Precision, say_head};
 use crate::usage::CommandLine;
@@ -30,6 +30,7 @@ use crate::usage::CommandLine;
 #[derive(clap::Args)]
 #[command(after_help = keys::after(EXAMPLES))]
 #[command(mut_arg("filters", |filters| filters.help(FILTER).conflicts_with("histories")))]
+#[command(mut_arg("recording", |file| file.help(FILE_OF_SAMPLES)))]
 #[command(group = ArgGroup::new("histories").args(["to", "to_event"]))]
 pub struct Args {
     /// Print the branches that lead to this place: a function (where it begins), FUNCTION+0xOFFSET, MODULE+0xADDRESS, 0xADDRESS, or FILE:LINE
@@ -194,6 +195,9 @@ fn print(args: &Args, filters: Vec<Filter>, input: &Input<'_>) -> anyhow::Result
         bail!("there is nothing to show: {why}");
     }
     head.precision = Precision::of(&analysis, shares(&paths).into_iter());
+    if let Some(precision) = head.precision.as_mut().filter(|_| analysis.summary.estimate.is_some()) {
+        precision.text += "; ± is of chance alone, not of what code is taken to cost";
+    }
     let report = Report {
         paths: &paths,
         to,

@@ -9,7 +9,7 @@ use anyhow::anyhow;
 use reports::taxonomies::with_files;
 use serde_json::{Value, json};
 
-use crate::output::{Align, Table, TextFormat, printable, terminal_width, write_to};
+use crate::output::{Align, Table, TextFormat, print_line, terminal_width, write_to};
 
 /// List, check and show taxonomies: named groups of instructions
 #[derive(clap::Args)]
@@ -104,18 +104,17 @@ fn list(taxonomies: &Taxonomies, out: &mut dyn Write) -> anyhow::Result<()> {
 }
 
 fn show(taxonomy: &Taxonomy, out: &mut dyn Write) -> anyhow::Result<()> {
-    writeln!(out, "# {}: {}", taxonomy.name, printable(&taxonomy.description))?;
-    writeln!(
-        out,
-        "# an instruction is in the first group whose conditions hold; in {:?} if none do\n",
-        taxonomy.other
-    )?;
+    let layout = terminal_width().into();
+    print_line("taxonomy", &format!("{}: {}", taxonomy.name, taxonomy.description), out, layout)?;
+    let groups = format!("an instruction is in the first whose conditions hold; in {:?} if none do", taxonomy.other);
+    print_line("groups", &groups, out, layout)?;
+    writeln!(out)?;
     let titles = ["group", "conditions", "what it is"].map(|title| (title.to_owned(), Align::Left));
     let mut table = Table::new(titles.to_vec());
     for group in &taxonomy.groups {
         table.row(vec![group.name.clone(), group.conditions(), group.description.clone().unwrap_or_default()]);
     }
-    Ok(table.print(out, terminal_width())?)
+    Ok(table.print(out, layout)?)
 }
 
 fn document(taxonomy: &Taxonomy) -> Value {

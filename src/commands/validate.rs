@@ -20,7 +20,7 @@ use analyzer::validation::{Validation, validate};
 
 use crate::commands::record::{CommandOutput, OpenedOutput};
 use crate::commands::truth::{count_under_callgrind, read_truth};
-use crate::input::{Input, InputArgs, Reader, Reads, require_samples};
+use crate::input::{FILE_OF_SAMPLES, Input, InputArgs, Reader, Reads, require_samples};
 use crate::output::{Format, Head, HeadArgs, Layout, OutputArgs, write_to};
 
 /// Measure how good the counts of a recording are, against exact counts
@@ -30,6 +30,7 @@ use crate::output::{Format, Head, HeadArgs, Layout, OutputArgs, write_to};
 /// errors of the same kind. Two halves of the recording show how much of each error is chance. Only user code is compared.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
+#[command(mut_arg("recording", |file| file.help(FILE_OF_SAMPLES)))]
 pub struct Args {
     /// Exact counts: what `hbbp truth` wrote, or a file of callgrind (--dump-instr=yes) or of SDE's -mix
     #[arg(long, value_name = "FILE", required_unless_present = "command")]

@@ -2,8 +2,6 @@
 
 use std::io::Write;
 
-use analyzer::Analysis;
-use model::Source;
 use reports::head::{Bursts, Head, SIMULATED, TRACE};
 
 use crate::output::{Layout, columns_of, count, idle, in_markdown, printable, share};
@@ -79,17 +77,22 @@ pub fn head_in_short(head: &Head, instructions: f64) -> Vec<(&'static str, Strin
     let some = losses.into_iter().filter(|(_, number)| *number > 0);
     let losses: Vec<String> = some.map(|(what, number)| format!("{what}: {}", count(number as f64))).collect();
     lines.extend((!losses.is_empty()).then(|| ("lost", losses.join(", "))));
-    // One line, the rest by number: what is weaker is not to push the table off the screen.
-    let weaker = match head.degraded.split_at(head.shortcomings.min(head.degraded.len())) {
+    let weaker = weaker_in_short(&head.degraded, head.shortcomings, "it was recorded");
+    lines.extend(weaker.map(|sentence| ("weaker", sentence)));
+    lines
+}
+
+/// What is weaker, in one line, the rest by number: it is not to push the table off the screen. The first `shortcomings` are of what is missing
+/// or damaged, the others of how `it was recorded`.
+pub fn weaker_in_short(degraded: &[String], shortcomings: usize, recorded: &str) -> Option<String> {
+    match degraded.split_at(shortcomings.min(degraded.len())) {
         ([], []) => None,
         ([one], []) | ([], [one]) => Some(one.clone()),
-        ([], more) => Some(format!("{} things about how it was recorded (-v shows them)", more.len())),
+        ([], more) => Some(format!("{} things about how {recorded} (-v shows them)", more.len())),
         ([first, more @ ..], of_recorder) => {
             Some(format!("{first}; and {} more (-v shows them)", more.len() + of_recorder.len()))
         }
-    };
-    lines.extend(weaker.map(|sentence| ("weaker", sentence)));
-    lines
+    }
 }
 
 /// The sources of the counts and how much there is of each.
@@ -122,14 +125,6 @@ fn made_from(head: &Head) -> String {
         ("lbr", _, Some(branches)) => branches,
         (_, Some(samples), Some(branches)) => format!("{branches}, and {samples}; {}", head.choice),
         _ => head.choice.clone(),
-    }
-}
-
-/// What a source is called in tables: branches that were traced in software are no LBR's.
-pub fn title_of_source(analysis: &Analysis, source: Source) -> &'static str {
-    match (source, &analysis.sources.lbr) {
-        (Source::Lbr, Some(lbr)) if lbr.has_bursts => "traced",
-        _ => source.as_str(),
     }
 }
 

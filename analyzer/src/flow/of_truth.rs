@@ -42,7 +42,7 @@ impl Flow {
             notes.push(format!("{unread:.2} % of the instructions are in code that was not read: left out"));
         }
         if !list.is_exact {
-            notes.push("the counts are those that `hbbp blocks` printed: nothing is known of their ±".to_owned());
+            notes.push("the counts are those that a report printed: nothing is known of their ±".to_owned());
         }
         notes.extend(of_counts.into_iter().chain(list.weaker.iter().cloned()));
         (flow, notes)

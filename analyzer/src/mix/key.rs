@@ -24,6 +24,13 @@ pub struct UnknownKey {
     taxonomies: String,
 }
 
+impl UnknownKey {
+    /// What was taken for one.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
 impl Key {
     /// The key of a name.
     ///

@@ -10,6 +10,7 @@ use instructions::{
 };
 use model::Source;
 
+use crate::TRACED;
 use crate::mix::Dimension;
 
 /// The values of a key, as far as they are known before anything is read.
@@ -46,7 +47,7 @@ impl Dimension {
             Dimension::Lock => listed(&[LOCK, NONE]),
             Dimension::Rep => listed(&[REP, NONE]),
             Dimension::Latency => listed(&[LONG, NORMAL]),
-            Dimension::Chosen => words(&[Source::Ebs, Source::Lbr], Source::as_str),
+            Dimension::Chosen => words(&[Source::Ebs.as_str(), Source::Lbr.as_str(), TRACED], |word| word),
             Dimension::Operands
             | Dimension::Function
             | Dimension::SourceFunction

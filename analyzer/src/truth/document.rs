@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::address::Svma;
 use crate::build_id::BuildId;
+use crate::truth::annotated::{self, AnnotatedDocument};
 use crate::truth::{LeftOut, Truth, TruthBlock, TruthModule};
 
 /// The document's shape and its version.
@@ -110,10 +111,10 @@ struct What {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Module {
-    path: String,
-    build_id: Option<String>,
-    read: bool,
+pub(super) struct Module {
+    pub path: String,
+    pub build_id: Option<String>,
+    pub read: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -135,29 +136,29 @@ struct Block {
 
 /// What `hbbp blocks --format json` prints, as far as it is of use.
 #[derive(Deserialize)]
-struct ListedDocument {
-    source: String,
-    instructions: f64,
-    head: ListedHead,
-    modules: Vec<Module>,
-    blocks: Vec<ListedBlock>,
+pub(super) struct ListedDocument {
+    pub source: String,
+    pub instructions: f64,
+    pub head: ListedHead,
+    pub modules: Vec<Module>,
+    pub blocks: Vec<ListedBlock>,
 }
 
 #[derive(Deserialize)]
-struct ListedHead {
+pub(super) struct ListedHead {
     unit: String,
     degraded: Vec<String>,
 }
 
 #[derive(Deserialize)]
-struct ListedBlock {
-    module: usize,
-    start: u64,
-    end: u64,
-    instructions: u64,
-    decoded: bool,
-    function: Option<String>,
-    count: f64,
+pub(super) struct ListedBlock {
+    pub module: usize,
+    pub start: u64,
+    pub end: u64,
+    pub instructions: u64,
+    pub decoded: bool,
+    pub function: Option<String>,
+    pub count: f64,
 }
 
 /// Counts of blocks that `hbbp blocks --format json` printed.
@@ -182,7 +183,7 @@ pub struct ListedBlocks {
 pub enum BlockList {
     /// `hbbp truth`.
     Counted(Truth),
-    /// `hbbp blocks`.
+    /// `hbbp blocks`, or `hbbp annotate` of its functions.
     Listed(ListedBlocks),
 }
 
@@ -194,6 +195,10 @@ impl BlockList {
     pub fn read_json(file: impl Read) -> Result<Self, DocumentError> {
         let (kind, text) = kind_and_text(file)?;
         Ok(match kind.source.as_str() {
+            _ if kind.schema == annotated::SCHEMA => {
+                let document: AnnotatedDocument = serde_json::from_slice(&text)?;
+                Self::Listed(ListedBlocks::of_document(document.into())?)
+            }
             TRUTH => Self::Counted(Truth::of_document(serde_json::from_slice(&text)?)?),
             _ => Self::Listed(ListedBlocks::of_document(serde_json::from_slice(&text)?)?),
         })
@@ -240,7 +245,7 @@ fn kind_and_text(mut file: impl Read) -> Result<(Kind, Vec<u8>), DocumentError> 
     let mut text = Vec::new();
     file.read_to_end(&mut text).map_err(serde_json::Error::io)?;
     let kind: Kind = serde_json::from_slice(&text)?;
-    if kind.schema != SCHEMA {
+    if ![SCHEMA, annotated::SCHEMA].contains(&kind.schema.as_str()) {
         return Err(DocumentError::Schema(kind.schema));
     }
     Ok((kind, text))
@@ -285,7 +290,7 @@ impl Truth {
     /// It is something else, or contradicts itself.
     pub fn read_json(file: impl Read) -> Result<Self, DocumentError> {
         let (kind, text) = kind_and_text(file)?;
-        if kind.source != TRUTH {
+        if kind.source != TRUTH || kind.schema != SCHEMA {
             return Err(DocumentError::Source(kind.source));
         }
         Self::of_document(serde_json::from_slice(&text)?)

@@ -7,11 +7,13 @@
 //! executions            instructions counted -> executions of blocks
 //! exact                 all of that for the objects of a run -> Truth
 //! reference             Truth -> executions of the blocks of an Analysis
+//! annotated             functions of `hbbp annotate` -> document
 //! document              Truth <-> JSON, as `hbbp blocks` prints its counts
 //! ```
 
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
+mod annotated;
 mod callgrind;
 mod document;
 mod exact;

@@ -10,6 +10,6 @@ pub mod unmatched;
 mod wrong;
 
 pub use described::{Asked, Described, Numbered};
-pub use query::{Shape, group_by, key};
+pub use query::{Shape, filter, group_by, key};
 pub use said::{bounds, lacks_code, precision, said, without_source};
 pub use wrong::WrongShape;

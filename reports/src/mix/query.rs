@@ -1,7 +1,7 @@
 //! What may be asked together, and what it needs of an analysis.
 
 use analyzer::counting::{GroupBy, TaskGroups};
-use analyzer::mix::{Dimension, Key, Query, Taxonomies};
+use analyzer::mix::{Dimension, Filter, FilterError, Key, Query, Taxonomies, UnknownKey};
 
 use super::numbers::Number;
 use super::order::Order;
@@ -112,10 +112,26 @@ impl Shape<'_> {
 /// # Errors
 /// Why there is none, in words.
 pub fn key(name: &str, taxonomies: &Taxonomies) -> Result<Key, String> {
-    Key::named(name, taxonomies).map_err(|error| match unmatched::near_key(name, taxonomies) {
-        Some(near) => format!("there is no key {name:?}: did you mean {near}?"),
-        None => error.to_string(),
+    Key::named(name, taxonomies).map_err(|error| no_key(&error, taxonomies))
+}
+
+/// The filter that a text is.
+///
+/// # Errors
+/// Why it is none, in words.
+pub fn filter(text: &str, taxonomies: &Taxonomies) -> Result<Filter, String> {
+    Filter::read(text, taxonomies).map_err(|error| match error {
+        FilterError::Key(unknown) => no_key(&unknown, taxonomies),
+        error => error.to_string(),
     })
+}
+
+/// That there is no such key, and which one may be meant.
+fn no_key(unknown: &UnknownKey, taxonomies: &Taxonomies) -> String {
+    match unmatched::near_key(unknown.name(), taxonomies) {
+        Some(near) => format!("there is no key {:?}: did you mean {near}?", unknown.name()),
+        None => unknown.to_string(),
+    }
 }
 
 /// What must be told apart when the samples are counted.

@@ -1,6 +1,6 @@
 //! What to say of values of filters that nothing has.
 
-use analyzer::mix::{Dimension, Taxonomies, Unmatched};
+use analyzer::mix::{Dimension, Taxonomies, UNREADABLE, Unmatched, Values};
 
 use crate::nearest::{did_you_mean, nearest};
 use crate::{Argument, Arguments};
@@ -13,6 +13,17 @@ pub fn sentence(unmatched: &Unmatched, arguments: &dyn Arguments) -> String {
         return format!("nothing has {key}{value} (`{values}` shows what there is)");
     }
     let filter = arguments.name(Argument::Filter);
+    // What no instruction can have is another mistake than what none has here.
+    if let Some(Values::Words(words)) = key.dimension().map(Dimension::values)
+        && !value.contains('*')
+        && value != UNREADABLE
+        && !words.contains(&value.as_str())
+        && nearest(value, existing).is_empty()
+    {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        let mean = did_you_mean(value, &words, filter, &values, |name| format!("{key}={name}"));
+        return format!("{key} is never {value:?}{mean}");
+    }
     let mean = did_you_mean(value, existing, filter, &values, |name| format!("{key}={name}"));
     format!("nothing has the {key} {value:?}{mean}")
 }
@@ -28,6 +39,28 @@ pub fn near_key(written: &str, taxonomies: &Taxonomies) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_value_that_a_key_never_has_is_told_from_one_that_nothing_has() {
+        struct Words;
+        impl Arguments for Words {
+            fn name(&self, _: Argument) -> &'static str {
+                "--filter"
+            }
+            fn values_of(&self, key: &str) -> String {
+                format!("hbbp mix --rows {key}")
+            }
+        }
+        let check = |value: &str, text: &str| {
+            let existing = vec!["base".to_owned(), "sse2".to_owned()];
+            let (key, value) = (Dimension::Isa.into(), value.to_owned());
+            assert_eq!(sentence(&Unmatched { key, value, is_comparison: false, existing }, &Words), text);
+        };
+        check("avx", "nothing has the isa \"avx\" (`hbbp mix --rows isa` shows what there is)");
+        check("ssse", "nothing has the isa \"ssse\": did you mean --filter 'isa=sse2'?");
+        check("avxx", "isa is never \"avxx\": did you mean --filter 'isa=avx' or 'isa=avx2'?");
+        check("colour", "isa is never \"colour\" (`hbbp mix --rows isa` shows what there is)");
+    }
 
     #[test]
     fn near_keys_are_proposed() {

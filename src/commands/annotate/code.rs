@@ -9,7 +9,7 @@ use model::Source;
 use super::listing::{Line, Listing};
 use super::margin::{At, Margin};
 use super::{Annotated, notes};
-use crate::output::{Role, count, rounded, share_cells, title_of_source, with_digits};
+use crate::output::{Role, count, rounded, share_cells, with_digits};
 
 /// What the share of a block must be to be marked: that of all instructions, 0 to 1.
 const HOT: f64 = 0.1;
@@ -19,7 +19,7 @@ const WARM: f64 = 0.01;
 pub fn listing(of: &Annotated<'_>, function: &AnnotatedFunction, texts: &mut SourceTexts) -> Listing {
     let has_both = of.analysis.sources.ebs.is_some() && of.analysis.sources.lbr.is_some();
     let has_bias = function.blocks.iter().filter_map(|block| block.count).any(|count| count.bias);
-    let branches = title_of_source(of.analysis, Source::Lbr);
+    let branches = of.analysis.title_of(Source::Lbr);
     let mut titles = vec!["share", "±", "count"];
     if has_both {
         titles.extend(["ebs", branches, "chosen"]);
@@ -152,7 +152,7 @@ fn cells(
         let by = |value: f64, observations: u64| if observations > 0 { shown(value) } else { "not seen".into() };
         cells.push(by(counted.ebs, counted.ebs_samples));
         cells.push(by(counted.lbr, counted.lbr_streams));
-        cells.push(title_of_source(of.analysis, counted.chosen).to_owned());
+        cells.push(of.analysis.title_of(counted.chosen).to_owned());
     }
     cells.extend(has_bias.then(|| if counted.bias { "bias" } else { "" }.to_owned()));
     if has_cycles {

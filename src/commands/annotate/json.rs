@@ -33,6 +33,7 @@ fn function(report: &Report<'_>, function: &AnnotatedFunction) -> Value {
     json!({
         "name": function.name,
         "module": report.of.module(function),
+        "build_id": report.of.build_id(function),
         "start": function.start,
         "executed": function.executed,
         "executed_error": function.executed_interval.half_width,

@@ -12,7 +12,7 @@ use crate::output::{Align, Role, Table, count, print_line, share};
 
 /// Prints the whole comparison.
 pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
-    for (title, text) in head(report) {
+    for (title, text) in head(report).into_iter().chain(report.weaker.lines()) {
         print_line(title, &text, out, report.layout)?;
     }
     writeln!(out)?;

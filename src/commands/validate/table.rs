@@ -6,6 +6,7 @@ use analyzer::recording::base_name;
 use analyzer::validation::{
     CodeQuality, Coverages, Estimate, LEAST_SHARE, Measure, Named, Quality, Side, Validation, WorstBlock,
 };
+use model::Source;
 
 use super::verdict::sentence;
 use super::{NO_WEIGHT, Report};
@@ -78,17 +79,19 @@ fn present(validation: &Validation) -> Vec<(Estimate, &Quality)> {
     all.filter_map(|(estimate, quality)| Some((estimate, quality.as_ref()?))).collect()
 }
 
-fn columns(first: &[(&str, Align)], validation: &Validation, last: &[(&str, Align)]) -> Table {
-    let titles = |columns: &[(&str, Align)]| columns.iter().map(|(title, align)| (title.to_string(), *align)).collect();
-    let mut all: Vec<(String, Align)> = titles(first);
-    all.extend(present(validation).iter().map(|(estimate, _)| (estimate.as_str().to_string(), Align::Right)));
-    all.extend::<Vec<_>>(titles(last));
+fn columns(first: &[(&str, Align)], report: &Report<'_>) -> Table {
+    let mut all: Vec<(String, Align)> = first.iter().map(|(title, align)| (title.to_string(), *align)).collect();
+    let title = |estimate| match estimate {
+        Estimate::Lbr => report.analysis.title_of(Source::Lbr),
+        estimate => estimate.as_str(),
+    };
+    all.extend(present(report.validation).iter().map(|(estimate, _)| (title(*estimate).to_string(), Align::Right)));
     Table::new(all)
 }
 
 fn qualities(report: &Report<'_>, out: &mut dyn Write) -> std::io::Result<()> {
     let qualities = present(report.validation);
-    let mut table = columns(&[("average weighted error", Align::Left)], report.validation, &[]);
+    let mut table = columns(&[("average weighted error", Align::Left)], report);
     let mut row = |title: &str, value: &dyn Fn(&Quality) -> Option<f64>| {
         let cell = |quality: &Quality| value(quality).map_or("-".into(), percent);
         let cells = qualities.iter().map(|(_, quality)| cell(quality));
@@ -142,7 +145,7 @@ fn errors<N>(report: &Report<'_>, named: &Named<N>) -> Vec<String> {
 }
 
 fn mnemonics(report: &Report<'_>, out: &mut dyn Write) -> std::io::Result<()> {
-    let mut table = columns(&[("error by mnemonic", Align::Left), ("truth", Align::Right)], report.validation, &[]);
+    let mut table = columns(&[("error by mnemonic", Align::Left), ("truth", Align::Right)], report);
     let (shown, rest) = Rest::of(report, &report.validation.mnemonics);
     for named in shown {
         let first = [named.name.clone(), percent(named.truth)];
@@ -154,7 +157,7 @@ fn mnemonics(report: &Report<'_>, out: &mut dyn Write) -> std::io::Result<()> {
 
 fn functions(report: &Report<'_>, out: &mut dyn Write) -> std::io::Result<()> {
     let titles = [("worst functions", Align::Left), ("module", Align::Left), ("truth", Align::Right)];
-    let mut table = columns(&titles, report.validation, &[]);
+    let mut table = columns(&titles, report);
     let (shown, rest) = Rest::of(report, &report.validation.functions);
     for named in shown {
         let function = named.name.function.clone().unwrap_or_else(|| "?".into());
