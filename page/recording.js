@@ -20,8 +20,7 @@ export function makeRecording(data, part = 'functions') {
     start: addressOf(data.functions.start[index]),
     executed: data.functions.executed[index],
     share: share(data.functions.executed[index]),
-    // Of code that was not read, it is not computed.
-    error: data.functions.start[index] === null ? undefined : data.functions.share_error[index],
+    error: data.functions.share_error[index],
     restsOnLittle: little.has(index),
     // Its share of the time, where that is known, and how many times as long as one of all code an instruction of it took.
     time: time?.[index] ?? null,
@@ -75,7 +74,7 @@ function makeCode(data, code, share) {
   const line = linesOfBlocks(data);
   // Branches that were traced in software are no LBR's.
   const isTraced = data.head?.lbr_source?.provenance === 'software';
-  const named = (source) => (source === 'lbr' && isTraced ? 'traced' : source);
+  const branches = isTraced ? 'traced' : 'lbr';
   const blocks = code.blocks.map((block, index) => {
     const count = block.block === undefined ? null : data.blocks.count[block.block];
     const start = addressOf(block.start);
@@ -97,7 +96,7 @@ function makeCode(data, code, share) {
       instructions,
       count,
       share: share((count ?? 0) * instructions.length),
-      chosen: block.block === undefined ? null : named(data.blocks.chosen[block.block]),
+      chosen: block.block === undefined ? null : data.blocks.chosen[block.block],
       isSeen: block.seen === 'counted' || block.seen === 'by-other-source',
     };
   });
@@ -112,7 +111,7 @@ function makeCode(data, code, share) {
   const starts = new Set(blocks.map((block) => block.start));
   const hottest = blocks.filter((block) => block.share > 0).sort((one, other) => other.share - one.share);
   const hasBoth = ['ebs', 'lbr'].every((source) => blocks.some((block) => block[source] !== undefined));
-  return { blocks, starts, hottest, hasBoth, branches: named('lbr'), loops, hasLoops: code.loops !== null, gaps: (code.not_readable ?? []).map((gap) => gap.map(addressOf)), edges: code.edges ?? [] };
+  return { blocks, starts, hottest, hasBoth, branches, loops, hasLoops: code.loops !== null, gaps: (code.not_readable ?? []).map((gap) => gap.map(addressOf)), edges: code.edges ?? [] };
 }
 
 /** A function from the blocks of a function, which must come in order, to the line of the source where each begins, if that is known. */

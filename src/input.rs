@@ -447,7 +447,7 @@ impl AnalysisArgs {
     }
 
     /// What is said of options that change nothing where counts are read and not made.
-    fn not_for_counts(&self) -> impl Iterator<Item = String> {
+    pub fn not_for_counts(&self) -> impl Iterator<Item = String> {
         let given = [("--model", self.model.is_some()), ("--core", self.core.is_some())].into_iter();
         given.filter(|(_, is_given)| *is_given).map(|(option, _)| reports::not_for_counts(option))
     }

@@ -111,10 +111,16 @@ fn a_file_of_another_kind_is_called_what_it_is() {
     setup.write("callgrind.out", b"# callgrind format\nversion: 1\n");
     setup.stdout(&["merge", "-o", "all.flow", "run.data"]);
     setup.stdout(&["mix", "run.data", "--format", "json", "-o", "mix.json"]);
-    setup.stdout(&["annotate", "run.data", "--format", "json", "-o", "annotate.json"]);
+    setup.stdout(&["diff", "run.data", "run.data", "--format", "json", "-o", "diff.json"]);
     setup.stdout(&["report", "run.data", "--no-source", "-o", "report.html"]);
     setup.stdout(&["mix", "run.data", "--format", "csv", "-o", "mix.csv"]);
-    for (format, file) in [("folded", "folded"), ("flamegraph", "run.svg"), ("perf-script", "script")] {
+    for (format, file) in [
+        ("folded", "folded"),
+        ("flamegraph", "run.svg"),
+        ("perf-script", "script"),
+        ("speedscope", "speedscope.json"),
+        ("firefox", "firefox.json"),
+    ] {
         setup.stdout(&["export", "run.data", "--format", format, "-o", file]);
     }
     for command in ["mix", "blocks", "annotate"] {
@@ -123,7 +129,9 @@ fn a_file_of_another_kind_is_called_what_it_is() {
             ("./run.sh", format!("./run.sh is a script: did you mean `hbbp {command} -- ./run.sh`?")),
             ("callgrind.out", "callgrind.out is a file of callgrind; ".to_owned()),
             ("mix.json", "mix.json is what `hbbp mix --format json` printed; ".to_owned()),
-            ("annotate.json", "annotate.json is what `hbbp annotate --format json` printed; ".to_owned()),
+            ("diff.json", "diff.json is what `hbbp diff --format json` printed; ".to_owned()),
+            ("speedscope.json", "speedscope.json is a file for speedscope; ".to_owned()),
+            ("firefox.json", "firefox.json is a file for the Firefox Profiler; ".to_owned()),
             ("model.json", "model.json is a model of `hbbp train`; ".to_owned()),
             ("other.json", "other.json is JSON, but no document of hbbp; ".to_owned()),
             ("run.data.gz", "run.data.gz is packed by gzip; ".to_owned()),
@@ -157,7 +165,7 @@ fn a_file_of_another_kind_is_called_what_it_is() {
         assert!(setup.run(&[reader, &["all.flow"]].concat()).status.success(), "{reader:?}");
         for (file, expected) in [
             ("mix.json", "is what `hbbp mix --format json` printed"),
-            ("annotate.json", "is what `hbbp annotate --format json` printed"),
+            ("diff.json", "is what `hbbp diff --format json` printed"),
             ("four", "is an ELF program"),
             ("text", "is not a recording"),
         ] {
@@ -171,6 +179,40 @@ fn a_file_of_another_kind_is_called_what_it_is() {
         let said = setup.refused(&["validate", "run.data", "--truth", file], 1);
         assert!(said.contains(&format!("{file} {expected}")) && said.contains("--truth reads exact counts"), "{said}");
     }
+}
+
+/// Blocks and annotated functions have counts of blocks: all reports can be made of them.
+#[test]
+fn documents_with_blocks_are_read() {
+    let Some(setup) = Setup::new() else { return };
+    let rows = |file: &str| setup.stdout(&["mix", file, "--rows", "function,mnemonic", "--format", "csv"]);
+    for (command, file) in [("blocks", "blocks.json"), ("annotate", "annotate.json")] {
+        setup.stdout(&[command, "run.data", "--format", "json", "-o", file]);
+        for reader in [&["mix"][..], &["blocks"], &["annotate"], &["vectorization"], &["report", "-o", "-"]] {
+            assert!(!setup.stdout(&[reader, &[file]].concat()).is_empty(), "{reader:?} {file}");
+        }
+        setup.stdout(&["diff", "run.data", file]);
+    }
+    assert!(rows("blocks.json").lines().count() > 3, "{}", rows("blocks.json"));
+    assert_eq!(rows("annotate.json"), rows("blocks.json"));
+}
+
+/// After a file, or alone where the recording is there that is read by default, a name is that of a function.
+#[test]
+fn functions_are_named_by_position() {
+    let Some(setup) = Setup::new() else { return };
+    let expected = setup.stdout(&["annotate", "run.data", "-f", "_start"]);
+    assert_eq!(setup.stdout(&["annotate", "run.data", "_start"]), expected);
+    assert_eq!(setup.stdout(&["annotate", "run.data", "_start", "-f", "_start"]), expected);
+    let no_file = setup.refused(&["annotate", "_start"], 1);
+    assert!(no_file.starts_with("hbbp: _start: opening the recording"), "{no_file}");
+    std::fs::rename(setup.folder.path().join("run.data"), setup.folder.path().join("hbbp.data")).unwrap();
+    assert_eq!(setup.stdout(&["annotate", "_start"]), expected);
+    let neither = setup.refused(&["annotate", "_strat"], 1);
+    assert!(neither.contains("_strat is no file, and is taken for a function of hbbp.data: "), "{neither}");
+    assert!(neither.contains("did you mean --function '_start'?"), "{neither}");
+    let path = setup.refused(&["annotate", "there/_start"], 1);
+    assert!(path.starts_with("hbbp: there/_start: opening the recording"), "{path}");
 }
 
 /// What a shell makes of `<(..)`: recordings are read from it, and for others it is said what to do.

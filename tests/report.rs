@@ -175,6 +175,31 @@ fn values_of_attributes_have_the_errors_of_mix() {
     }
 }
 
+/// What was not read of a module has the uncertainty that its row of a mix has.
+#[test]
+fn unread_code_has_the_errors_of_mix() {
+    let mut unread = 0;
+    for fixture in fixtures() {
+        let page = page_of(&fixture, &[]);
+        let mix = json_of(&["mix", "--rows", "module,function"], &fixture);
+        for (index, start) in page.column("functions", "start").iter().enumerate().filter(|(_, start)| start.is_null())
+        {
+            let module = page.column("functions", "module")[index].as_u64().unwrap() as usize;
+            let is_it = |row: &&Value| {
+                row["module"] == page.data["modules"][module]
+                    && row["function"] == page.column("functions", "name")[index]
+            };
+            let row = mix["rows"].as_array().unwrap().iter().find(is_it).unwrap();
+            let error = &page.column("functions", "share_error")[index];
+            assert!(is_near(&row["share_error"], error), "{row} {error} {start}");
+            let is_little = page.column("functions", "rest_on_little").contains(&json!(index));
+            assert_eq!(row["rests_on_little"], is_little, "{row}");
+            unread += 1;
+        }
+    }
+    assert!(unread > 0, "no fixture has unread code");
+}
+
 /// Shares of the time are those of annotate; where samples do not tell it, there are none.
 #[test]
 fn time_is_that_of_annotate() {
@@ -323,7 +348,11 @@ fn check_block(page: &Page, block: &Value, of: &Value) {
     match of["block"].as_u64() {
         Some(index) => {
             assert!(is_near(&block["count"], &page.column("blocks", "count")[index as usize]), "{block}");
-            assert_eq!(block["chosen"], page.column("blocks", "chosen")[index as usize], "{block}");
+            // People read that bursts are traced, and no LBR's.
+            let has_bursts = page.data["head"]["lbr_source"].get("bursts").is_some();
+            let chosen =
+                if block["chosen"] == "lbr" && has_bursts { "traced" } else { block["chosen"].as_str().unwrap() };
+            assert_eq!(page.column("blocks", "chosen")[index as usize], chosen, "{block}");
             assert_eq!(block["start"], page.column("blocks", "start")[index as usize], "{block}");
         }
         None => assert_ne!(block["seen"], "counted", "{block}"),

@@ -18,6 +18,7 @@ use reports::mix::key;
 use crate::commands::filtering::FilterArgs;
 use crate::commands::mix::{keys, titles};
 use crate::input::{AnalysisArgs, Asked, Reader, Reads, is_recording};
+use crate::output;
 use crate::output::{Colours, Format, HeadArgs, Layout, OutputArgs};
 use crate::usage::{CommandLine, wrong_usage};
 use limit::Limit;
@@ -133,10 +134,13 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     {
         wrong_usage::<Args>(READER.name, nothing_to_choose("--model", file));
     }
+    if [&args.before, &args.after].into_iter().any(|file| !is_recording(file)) {
+        args.analysis.not_for_counts().for_each(output::say);
+    }
     let taxonomies = args.kept.taxonomies()?;
     let query = (!args.rows.is_empty()).then(|| query(args, &taxonomies));
     let chosen = args.analysis.rules()?;
-    let asked = Asked { errors: true, mix: query.as_ref(), options: true, ..Asked::default() };
+    let asked = Asked { errors: true, mix: query.as_ref(), ..Asked::default() };
     let before = args.analysis.side_of_file(&chosen, &args.before, &READER, asked)?;
     let after = args.analysis.side_of_file(&chosen, &args.after, &READER, asked)?;
     let with = (&args.analysis.search(), args.analysis.threads());

@@ -53,6 +53,16 @@ impl<'a> SampledBlocks<'a> {
         [count, self.share((block.count.count * block.size.instructions, &executed))]
     }
 
+    /// How uncertain the share is that the blocks of a module have of all executed instructions, by its index in [`Analysis::counted`].
+    pub fn share_of_module(&self, index: usize) -> Interval {
+        let (mut executed, mut sum) = (0.0, Sampled::default());
+        for (block, sampled) in self.of_module(index) {
+            executed += block.count.count * block.size.instructions;
+            sum.add(sampled, block.size.instructions);
+        }
+        self.share((executed, &sum))
+    }
+
     /// How uncertain the share is that so many executed instructions have of all.
     pub fn share(&self, executed: (f64, &Sampled)) -> Interval {
         self.analysis.design.share(executed, (self.instructions, &self.whole))

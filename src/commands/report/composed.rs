@@ -7,6 +7,7 @@ use analyzer::annotate::{Ranked, TimeShare, Times};
 use analyzer::mix::{
     Attribute, Composition, Dimension, InnermostLoops, Key, NO_SOURCE, Places, TaskBlock, Tasks, Taxonomies, UNREADABLE,
 };
+use analyzer::uncertainty::SampledBlocks;
 use analyzer::{Analysis, GroupCount};
 use reports::lacks::without_lines;
 use serde::Serialize;
@@ -146,10 +147,26 @@ impl Composed {
         for (module, kinds) in composition.blocks.iter_mut().enumerate() {
             composed.add_blocks(analysis, module, kinds, times.as_ref());
         }
+        composed.add_uncertainty_of_unread(analysis);
         if analysis.tells_time() {
             composed.add_times(analysis);
         }
         composed
+    }
+
+    /// Adds how uncertain the share of each module is that was not read.
+    fn add_uncertainty_of_unread(&mut self, analysis: &Analysis) {
+        let unread: Vec<usize> =
+            (0..self.functions.module.len()).filter(|of| self.functions.start[*of].is_none()).collect();
+        if unread.is_empty() {
+            return;
+        }
+        let sampled = SampledBlocks::of(analysis);
+        for function in unread {
+            let share = sampled.share_of_module(self.functions.module[function]);
+            self.functions.share_error[function] = share.half_width.map(Short);
+            self.functions.rest_on_little.extend(share.rests_on_little.then_some(function));
+        }
     }
 
     /// Adds which part of the time each block took.
