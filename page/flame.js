@@ -103,9 +103,9 @@ function notesOf(data) {
   return [...contexts.notes, ...(number > 0 ? [`left out of the page: ${plural(number, 'frame')}, which have ${part} of all ${counted} themselves`] : [])];
 }
 
-/** The step of a change, from -3 to 3, where the largest one is known. */
-export function stepOf(change, largest) {
-  const steps = STEPS.filter((part) => Math.abs(change) > part * largest).length;
+/** The step of a change, from -3 to 3, where the largest one is known; one at most where the change may be chance. */
+export function stepOf(change, largest, mayBeChance = false) {
+  const steps = Math.min(STEPS.filter((part) => Math.abs(change) > part * largest).length, mayBeChance ? 1 : STEPS.length);
   return steps === 0 ? 0 : Math.sign(change) * steps;
 }
 
@@ -218,7 +218,8 @@ export function showFlame(section, recording) {
 
   function changeClass(frame) {
     const [was, is] = sharesOf(frame);
-    return `step${stepOf(is.share - was.share, largest)}`;
+    const function_ = frame.function === null ? undefined : side.recording.functions[frame.function];
+    return `step${stepOf(is.share - was.share, largest, function_?.mayBeChance)}`;
   }
 
   /** Draws the frames of the other side, which are as wide as their shares there. */
@@ -334,7 +335,7 @@ export function showFlame(section, recording) {
         { class: 'flame-legend' },
         'Colours say how the share of all changed: ',
         element('span', { class: 'legends' }, LEGEND.map(([of, text]) => element('span', { class: `legend ${of}`, text }))),
-        ` The darkest are of the largest changes, up to ${signed(largest).slice(1)} points. How much of a change is chance is not known here. What is gone is seen with the widths of before.`,
+        ` The darkest are of the largest changes, up to ${signed(largest).slice(1)} points. Frames are pale at most where the change of their function may be chance; of the change of a frame that is not known. What is gone is seen with the widths of before.`,
       ),
       without && element('p', { class: 'dim' }, sentence(`${without}.`)),
       element('div', { class: 'controls' }, search, both && element('label', { for: 'flame-side' }, 'Widths:', widths), all),

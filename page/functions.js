@@ -112,7 +112,7 @@ function row(one, { tellsTime }, largest, chosen) {
     element('td', { class: 'number heat', text: share }),
     element('td', { class: 'number error', text: error }),
     tellsTime && timeCells(one),
-    element('td', { class: 'number calls', text: one.calls === null ? '' : brief(one.calls) }),
+    element('td', { class: 'number calls', text: one.calls ? brief(one.calls) : '' }),
     element('td', { class: 'file', title: one.module, text: baseName(one.module) }),
   );
   withNumber(made, '--heat', Math.sqrt(one.executed / (largest || 1)));

@@ -47,7 +47,7 @@ export function showLoops(section, recording) {
   }
   const text = both
     ? `Loops of both recordings, the largest change first: loops of one function whose headers are in one line of it, or as far from its start, are one. ${ABOUT} `
-      + 'How much of a change is chance is not known here. “-”: the code of the function is not in this page.'
+      + 'Dim: the change of the function may be chance alone; of the change of a loop that is not known. “-”: the code of the function is not in this page.'
     : `Loops of the functions whose code is in this page. ${ABOUT}`;
   fill(
     section,
@@ -92,7 +92,7 @@ function rowOfBoth({ sides: [before, after], shares: [was, is] }) {
   const change = was === null || is === null ? '' : signed(is - was);
   return element(
     'tr',
-    {},
+    { class: one.function.mayBeChance ? 'noise' : null },
     place(one),
     name(one.function),
     line(one.header),

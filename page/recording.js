@@ -45,10 +45,15 @@ export function makeRecording(data, part = 'functions') {
   return { data, functions, share, tellsTime: time !== undefined, facts, functionsKey: functionsKey(data), loops: allLoops(functions), before, noiseOf };
 }
 
-/** Functions that are compared have each other as `other`: the first pair of each, which has the largest change. */
-function pair(after, before, { function: ofAfter, function_before: ofBefore }) {
+/**
+ * Functions that are compared have each other as `other`: the first pair of each, which has the largest change. Each knows whether its change
+ * `mayBeChance`: undefined where that is not known.
+ */
+function pair(after, before, { function: ofAfter, function_before: ofBefore, findings = [], change_error: errors = [] }) {
+  const found = new Set(findings);
   ofAfter.forEach((index, at) => {
     const [one, other] = [after[index], before[ofBefore[at]]];
+    for (const of of [one, other]) if (of && (found.has(at) || Number.isFinite(errors[at]))) of.mayBeChance ??= !found.has(at);
     if (!one || !other) return;
     one.other ??= other;
     other.other ??= one;

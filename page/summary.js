@@ -37,7 +37,7 @@ export function showSummary(section, recording) {
     element('p', {
       text: '± is half the width of an interval that holds the truth in 95 % of all recordings, in per cent of all instructions: '
         + '37 % ± 12 is 25 to 49 %. “< 6.2 %” is less certain than it is large: somewhere from nothing to this. “?” marks what was seen in '
-        + 'too little of the recording for its ± to be trusted.',
+        + 'too little of the recording for its ± to be trusted; alone, it says that the ± is not known.',
     }),
   );
 }
@@ -114,8 +114,12 @@ function list(title, sentences, none) {
 /** The lines of the head that no other part shows; a line without a title goes on with the one before it. */
 function lines(data) {
   const shown = [];
+  // Branches that were traced in software are no LBR's.
+  const isTraced = data.head.lbr_source?.provenance === 'software';
   for (const [title, text] of data.lines) {
     if (title === '' && shown.length > 0) shown.push(['', text]);
+    else if (title === 'lbr' && isTraced) shown.push(['branches', text]);
+    else if (title === 'source' && isTraced) shown.push([TITLES.source, text.replace(/^lbr\b/, 'traced branches')]);
     else if (title in TITLES) shown.push([TITLES[title], text]);
   }
   return shown;

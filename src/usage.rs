@@ -5,6 +5,8 @@ use std::fmt::Display;
 use clap::error::ErrorKind;
 use reports::{Argument, Arguments};
 
+use crate::output::columns_of;
+
 /// What may be asked of reports, as options.
 pub struct CommandLine;
 
@@ -30,5 +32,17 @@ impl Arguments for CommandLine {
 
 /// Says on standard error what is wrong with the options of a command (`hbbp merge`), and ends the process with status 2. `A` are its options.
 pub fn wrong_usage<A: clap::Args>(command: &'static str, why: impl Display) -> ! {
-    A::augment_args(clap::Command::new(command)).error(ErrorKind::ArgumentConflict, why).exit()
+    A::augment_args(clap::Command::new(command)).error(ErrorKind::ArgumentConflict, wrapped(&why.to_string())).exit()
+}
+
+/// Broken at words for the terminal that errors go to, after the word that clap puts before them.
+fn wrapped(why: &str) -> String {
+    const BEFORE: &str = "error: ";
+    let Some(width) = columns_of(std::io::stderr()) else { return why.to_owned() };
+    let options = textwrap::Options::new(width)
+        .initial_indent(BEFORE)
+        .subsequent_indent("       ")
+        .word_splitter(textwrap::WordSplitter::NoHyphenation)
+        .break_words(false);
+    textwrap::fill(why, options).split_off(BEFORE.len())
 }

@@ -109,7 +109,7 @@ fn a_merged_recording_has_its_counts() {
         let rows = merged["rows"].as_array().unwrap();
         assert!(rows.iter().all(|row| row["share_error"].is_null() && row["rests_on_little"] == false));
         let table = support::stdout(&[&["mix"], &options(&flow, &fixture)[..]].concat());
-        assert!(table.starts_with("# source   a flow of one input; counts are relative\n"), "{table}");
+        assert!(table.starts_with("# source   counts of one input; counts are relative\n"), "{table}");
         assert!(!table.contains("seen in too little") && !table.contains("# errors"), "{table}");
     }
 }

@@ -572,7 +572,8 @@ fn describe_what_is_missing(
     for given in options.search.unused(&hit) {
         let names: Vec<&str> =
             hit.iter().filter(|module| module.kind == ModuleKind::File).map(|module| module.path.as_str()).collect();
-        notes.push(format!(
+        // Before what is weaker because of it.
+        notes.insert(0, format!(
             "--binary {}: no module with samples has that build id or name (there are: {}); say --binary RECORDED=FILE",
             given.file.display(),
             names.join(", ")

@@ -56,6 +56,11 @@ test('noise is said of values, and changes in words', () => {
   assert.deepEqual([signed(-0.0123), signed(0)], ['-1.23', '+0.00']);
 });
 
+test('functions know whether their change may be chance', () => {
+  assert.deepEqual(recording.functions.slice(0, 2).map(({ mayBeChance }) => mayBeChance), [true, false]);
+  assert.deepEqual(recording.before.functions.map(({ mayBeChance }) => mayBeChance), [true]);
+});
+
 test('functions that are compared lead to each other', () => {
   const [f, g] = recording.functions;
   assert.deepEqual([f.href, f.other.href, f.other.other === f, g.other], ['#functions/0', '#before/0', true, undefined]);

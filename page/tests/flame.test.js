@@ -46,4 +46,5 @@ test('frames of two recordings go together by their callers and names, and chang
   assert.deepEqual(after.map(({ other }) => other?.index ?? null), [0, 1, 3, null, 2, null]);
   assert.deepEqual(before.map(({ other }) => other?.index ?? null), [0, 1, 4, 2, null]);
   assert.deepEqual([0.2, 0.05, 0.01, 0, -0.003, -0.2].map((change) => stepOf(change, 0.2)), [3, 2, 1, 0, 0, -3]);
+  assert.deepEqual([0.2, 0.05, 0, -0.2].map((change) => stepOf(change, 0.2, true)), [1, 1, 0, -1]);
 });

@@ -85,7 +85,7 @@ impl Diff {
             notes.extend(weaker.iter().chain(&compared.left_out[at]).map(|note| format!("{file}: {note}")));
         }
         let changes = compared.changes(files.clone());
-        notes.extend(changes.comparison.notes.iter().cloned());
+        notes.extend(changes.comparison.notes.iter().chain(&changes.comparison.lacks).cloned());
         let pivot = if query.rows.is_empty() {
             None
         } else {

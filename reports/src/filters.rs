@@ -4,8 +4,8 @@ use analyzer::Analysis;
 use analyzer::mix::{Dimension, Filter, Key, Mix, Query, mix};
 use anyhow::ensure;
 
-use crate::Arguments;
 use crate::mix::unmatched;
+use crate::{Argument, Arguments};
 
 /// The first key of filters that is of processes, threads or phases: reports that add them up cannot keep by it.
 pub fn key_of_task(filters: &[Filter]) -> Option<&Key> {
@@ -24,6 +24,12 @@ pub fn passing(
 ) -> anyhow::Result<(Mix, Vec<String>)> {
     let query = Query { rows: vec![Dimension::Module.into()], filters, blocks: true, threads, ..Query::default() };
     let passing = mix(analysis, &query)?;
+    ensure!(
+        !passing.by_block.is_empty() || analysis.has_readable_code(),
+        "there is nothing to show: filters choose code, and that of no module could be read: name the binaries with {} or {}",
+        arguments.name(Argument::Binaries),
+        arguments.name(Argument::Symfs)
+    );
     let unmatched: Vec<String> = passing.unmatched.iter().map(|of| unmatched::sentence(of, arguments)).collect();
     ensure!(
         !passing.by_block.is_empty(),

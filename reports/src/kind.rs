@@ -212,7 +212,7 @@ impl Kind {
             Self::ForeignTruth(_) => format!(
                 "use `hbbp validate RECORDING --truth {name}` or `hbbp export --truth {name}`, or convert it with `hbbp truth --from {name}`"
             ),
-            Self::Flow => "use `hbbp export`, `hbbp diff` or `hbbp merge`".into(),
+            Self::Flow => "use `hbbp mix`, `blocks`, `annotate`, `report`, `export`, `diff` or `merge`".into(),
             Self::Report(_) | Self::Shown(_) => "name the recording that it was made from".into(),
             Self::Model => format!("use `hbbp mix --model {name} -i RECORDING`, or `hbbp model show {name}`"),
             Self::Folder

@@ -30,7 +30,7 @@ pub enum NoCode {
     #[error("its recorded name is not a path")]
     NoPath,
     /// Its files may be found now, but its addresses are those of an unknown one.
-    #[error("its code was not read when the flow was made")]
+    #[error("its code was not read when it was counted")]
     NotReadBefore,
     /// It was recorded on another machine, where it had no file, or its file was left out of what came from there.
     #[error("{0}")]

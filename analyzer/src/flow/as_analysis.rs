@@ -76,8 +76,8 @@ impl Analysis {
             .collect();
         let choice = match origin {
             Origin::Exact => "exact counts".to_owned(),
-            _ if flow.flow().inputs == 1 => "a flow of one input".to_owned(),
-            _ => format!("a merged flow of {} inputs", flow.flow().inputs),
+            _ if flow.flow().inputs == 1 => "counts of one input".to_owned(),
+            _ => format!("merged counts of {} inputs", flow.flow().inputs),
         };
         let mut summary = Summary { choice, shortcomings: notes, ..Summary::default() };
         describe_unread_code(&mut summary, &counted, &modules);

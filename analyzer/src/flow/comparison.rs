@@ -113,8 +113,10 @@ pub struct Comparison {
     pub joined: BTreeMap<FunctionName, [Vec<String>; 2]>,
     /// By kind. Shares are of the code that was read.
     pub mix: Vec<Moved<InstructionKind>>,
-    /// Why code was not read, in sentences.
+    /// What was taken for one, in sentences.
     pub notes: Vec<String>,
+    /// Why code was not read, or does not fit what was counted, in sentences.
+    pub lacks: Vec<String>,
 }
 
 /// Compares two flows, before and after. `threads` read the lines of the source.
@@ -190,6 +192,7 @@ struct Sums {
     functions: BTreeMap<FunctionName, [f64; 2]>,
     mix: BTreeMap<InstructionKind, [f64; 2]>,
     notes: Vec<String>,
+    lacks: Vec<String>,
     versions: Option<[String; 2]>,
     /// Names of files that are the same on both sides.
     same: BTreeSet<String>,
@@ -228,7 +231,7 @@ impl Sums {
                 add(&mut self.total, executed);
                 let function = FunctionName { module: name, function: None };
                 add(self.functions.entry(function).or_default(), executed);
-                self.notes.push(format!("{}: {why}", of.module.path));
+                self.lacks.push(format!("{}: {why}", of.module.path));
                 return;
             }
         };
@@ -236,7 +239,7 @@ impl Sums {
         let mut executions: [Vec<f64>; 2] = Default::default();
         for (side, flow, index) in parts {
             executions[side] = flow.block_counts(index, &code);
-            self.notes.extend(flow.misfits(index, &code));
+            self.lacks.extend(flow.misfits(index, &code));
         }
         let both = pair.iter().all(Option::is_some);
         if both {
@@ -342,6 +345,7 @@ impl Sums {
             joined,
             mix: mix.collect(),
             notes: self.notes,
+            lacks: self.lacks,
         }
     }
 }

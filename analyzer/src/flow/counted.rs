@@ -44,7 +44,7 @@ impl Counted {
         let open = || File::open(file).map(BufReader::new);
         let merged = || {
             let flow = Flow::read_json(open()?)?.placed(search);
-            Ok(Counted { flow, origin: Origin::Flow, notes: Vec::new() })
+            Ok(Counted { flow, origin: Origin::Flow, notes: vec![OF_MERGED.to_owned()] })
         };
         let mut begin = Vec::new();
         open()?.take(BEGIN).read_to_end(&mut begin)?;
@@ -65,6 +65,10 @@ impl Counted {
         }
     }
 }
+
+/// What is weaker in every merged file.
+const OF_MERGED: &str =
+    "a merged file does not say what was weaker in the recordings that it was made of: nothing is known of its ±";
 
 /// So many bytes of a document say what it is, as `hbbp` writes it.
 const BEGIN: u64 = 256;

@@ -40,6 +40,8 @@ pub use source_lines::SourceLine;
 
 pub use formats::flow::{FlowDocumentError, LeftOut, MOST_COUNT, SCHEMA};
 
+pub(crate) use suffixes::without_suffixes;
+
 use serde::{Deserialize, Serialize};
 
 use crate::address::Svma;

@@ -47,6 +47,11 @@ fn stripped(name: &str) -> Stripped<'_> {
     Stripped { base, identity: format!("{base}{kept}") }
 }
 
+/// The name of a function without what compilers add to those that they cut or clone.
+pub(crate) fn without_suffixes(name: &str) -> &str {
+    stripped(name).base
+}
+
 /// A function of one side.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Variant {

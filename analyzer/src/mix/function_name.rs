@@ -1,7 +1,9 @@
 //! What people call functions whose names are long.
 
+use crate::flow::without_suffixes;
+
 /// The names of a function of C++ or Rust besides its whole one: without its arguments and what follows them, without the type that a
-/// template returns, without template arguments, without Rust's hash.
+/// template returns, without template arguments, without Rust's hash, without what compilers add to clones (`.constprop.0`).
 pub fn bare_names(name: &str) -> Vec<String> {
     let is_hash = |hash: &str| hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
     let without_hash = name.rsplit_once("::h").filter(|(_, hash)| is_hash(hash)).map_or(name, |(before, _)| before);
@@ -16,6 +18,7 @@ pub fn bare_names(name: &str) -> Vec<String> {
     };
     let mut names: Vec<String> = [without_hash, without_arguments, without_type].map(str::to_owned).to_vec();
     names.push(without_templates(without_type));
+    names.push(without_suffixes(without_hash).to_owned());
     names.retain(|bare| bare != name && !bare.is_empty());
     names.dedup();
     names
@@ -112,6 +115,8 @@ mod tests {
             ("main::{lambda(int)#1}::operator()(int) const", "main::{lambda(int)#1}::operator()"),
             ("core::fmt::write::h0123456789abcdef", "core::fmt::write"),
             ("alloc::vec::Vec<T,A>::push", "alloc::vec::Vec::push"),
+            ("scale.constprop.0", "scale"),
+            ("scale.isra.0.cold", "scale"),
         ] {
             assert!(bare_names(name).iter().any(|bare| bare == called), "{name}: {:?}", bare_names(name));
         }

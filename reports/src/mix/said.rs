@@ -27,7 +27,9 @@ pub fn said(
     }
     let unmatched: Vec<String> = mix.unmatched.iter().map(|of| unmatched::sentence(of, arguments)).collect();
     if mix.cells.is_empty() {
-        let why = if !query.filters.is_empty() {
+        let why = if !query.filters.is_empty() && !analysis.has_readable_code() {
+            bail!("there is nothing to show: no code could be read, so no instruction passes the filters");
+        } else if !query.filters.is_empty() {
             "no instruction passes the filters"
         } else if analysis.origin == Origin::Recording {
             "the samples say that they stand for nothing (their periods are 0)"

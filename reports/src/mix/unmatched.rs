@@ -57,7 +57,7 @@ mod tests {
             assert_eq!(sentence(&Unmatched { key, value, is_comparison: false, existing }, &Words), text);
         };
         check("avx", "nothing has the isa \"avx\" (`hbbp mix --rows isa` shows what there is)");
-        check("ssse", "nothing has the isa \"ssse\": did you mean --filter 'isa=sse2'?");
+        check("sse22", "nothing has the isa \"sse22\": did you mean --filter 'isa=sse2'?");
         check("avxx", "isa is never \"avxx\": did you mean --filter 'isa=avx' or 'isa=avx2'?");
         check("colour", "isa is never \"colour\" (`hbbp mix --rows isa` shows what there is)");
     }

@@ -40,7 +40,7 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
         "overlap": report.changes.overlap(),
         "work": Work::of(&report.changes).described(&report.changes),
         "limits": report.limits.iter().map(Kept::json).collect::<Vec<_>>(),
-        "degraded": comparison.notes,
+        "degraded": comparison.notes.iter().chain(&comparison.lacks).collect::<Vec<_>>(),
         "functions": functions.collect::<Vec<_>>(),
         "blocks": blocks.collect::<Vec<_>>(),
         "lines": lines.collect::<Vec<_>>(),

@@ -12,7 +12,9 @@ use crate::output::{Align, Role, Table, count, print_line, share};
 
 /// Prints the whole comparison.
 pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
-    for (title, text) in head(report).into_iter().chain(report.weaker.lines()) {
+    let (weaker, head): (Vec<_>, Vec<_>) = head(report).into_iter().partition(|(title, _)| *title == DEGRADED);
+    let weaker = report.weaker.lines(weaker.into_iter().map(|(_, text)| text).collect());
+    for (title, text) in head.into_iter().chain(weaker) {
         print_line(title, &text, out, report.layout)?;
     }
     writeln!(out)?;
@@ -55,6 +57,9 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     mix(report, out)
 }
 
+/// The title of what is weaker in a comparison.
+const DEGRADED: &str = "degraded";
+
 /// What is said of the comparison as a whole: titles and texts.
 pub fn head(report: &Report<'_>) -> Vec<(&'static str, String)> {
     let comparison = report.changes.comparison;
@@ -72,11 +77,10 @@ pub fn head(report: &Report<'_>) -> Vec<(&'static str, String)> {
         let [before, after] = comparison.unread.map(percent);
         let text =
             format!("{before} before, {after} after (estimated) of the instructions are in code that was not read");
-        lines.push(("degraded", text));
+        lines.push((DEGRADED, text));
     }
-    for note in &comparison.notes {
-        lines.push(("note", note.clone()));
-    }
+    lines.extend(comparison.lacks.iter().map(|why| (DEGRADED, why.clone())));
+    lines.extend(comparison.notes.iter().map(|note| ("note", note.clone())));
     if let Some(pivot) = report.pivot {
         lines.extend(pivot.changes().map(|changes| ("changes", changes)));
         lines.push(("work", Work::of(&report.changes).text(&report.changes)));
@@ -165,7 +169,8 @@ fn titles(what: &str, more: &[(&str, Align)]) -> Vec<(String, Align)> {
 /// Shares, change, its uncertainty, and a mark where the change is within that.
 pub(super) fn shares<N>(moved: &Moved<N>, noise: Noise) -> [String; 5] {
     let [before, after] = moved.shares.map(percent);
-    let width = noise.error.map_or(String::new(), |error| format!("{:.2}", 100.0 * error));
+    // No change is larger than all.
+    let width = noise.error.map_or(String::new(), |error| format!("{:.2}", 100.0 * error.min(1.0)));
     let mark = if noise.is_within == Some(true) { "=" } else { "" };
     [before, after, format!("{:+.2}", 100.0 * moved.change()), width, mark.into()]
 }

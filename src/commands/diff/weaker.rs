@@ -31,12 +31,14 @@ impl Weaker {
         Weaker { sentences, shortcomings, is_whole }
     }
 
-    /// Lines of the head: titles and texts.
-    pub fn lines(&self) -> Vec<(&'static str, String)> {
+    /// Lines of the head, titles and texts, with what is weaker in the comparison itself.
+    pub fn lines(&self, of_comparison: Vec<String>) -> Vec<(&'static str, String)> {
+        let shortcomings = of_comparison.len() + self.shortcomings;
+        let all: Vec<String> = of_comparison.into_iter().chain(self.sentences.iter().cloned()).collect();
         if self.is_whole {
-            return self.sentences.iter().map(|sentence| ("degraded", sentence.clone())).collect();
+            return all.into_iter().map(|sentence| ("degraded", sentence)).collect();
         }
-        let short = output::weaker_in_short(&self.sentences, self.shortcomings, "they were recorded");
+        let short = output::weaker_in_short(&all, shortcomings, "they were recorded");
         short.into_iter().map(|text| ("weaker", text)).collect()
     }
 

@@ -7,10 +7,12 @@ use analyzer::mix::{Cell, Mix, Sum};
 use reports::mix::nested::{Line, Node};
 use reports::mix::numbers::{Number, bound, bound_of_cycles, part, per_call, ratio, uncertain_ratio};
 use reports::mix::order::title_of;
+use unicode_width::UnicodeWidthStr;
 
 use super::Report;
 use crate::output::{
-    Align, MARKED, Role, Table, Unit, count, print_below, print_head, rounded, share, share_cells, times,
+    Align, Layout, MARKED, Role, Table, Unit, count, cut_inside, print_below, print_head, rounded, share, share_cells,
+    times,
 };
 
 /// Prints the mix under its head.
@@ -35,7 +37,9 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     table.print(out, report.layout)?;
     if let Some((rows, sum)) = left_out {
         let (rest, what) = (share(sum, report.mix.instructions), if report.is_nested() { "groups" } else { "rows" });
-        print_below(&format!("... {rows} more {what} with {rest} (--top 0 shows them)"), out, report.layout)?;
+        let is_shown = report.numbers().any(|number| matches!(number, Number::Share | Number::Executions));
+        let of = if is_shown { "" } else { " of the instructions" };
+        print_below(&format!("... {rows} more {what} with {rest}{of} (--top 0 shows them)"), out, report.layout)?;
     }
     if let Some(left_out) = columns.left_out() {
         print_below(&format!("{left_out} (--format csv has them)"), out, report.layout)?;
@@ -70,7 +74,7 @@ impl<'r, 'a> Columns<'r, 'a> {
         let mut titles: Vec<(String, Align)> =
             report.query.rows.iter().map(|key| (key.to_string(), Align::Left)).collect();
         if report.has_columns() {
-            titles.extend(self.across.iter().map(|(column, _)| (title_of(column), Align::Right)));
+            titles.extend(self.across.iter().map(|(column, _)| (title_in(column, report.layout), Align::Right)));
         }
         titles.extend(report.numbers().map(|number| (self.title(number), Align::Right)));
         titles
@@ -168,7 +172,8 @@ impl<'r, 'a> Columns<'r, 'a> {
             number if number.is_of_time() => self.of_time(number, sum, whole),
             number => of_branches(number, self.report.mix, sum),
         }));
-        (line, share.rests_on_little)
+        let shows_error = report.numbers().any(|number| number == Number::Error) && !error.is_empty();
+        (line, share.rests_on_little && shows_error)
     }
 
     /// What a line has in a column.
@@ -248,6 +253,16 @@ fn of_branches(number: Number, mix: &Mix, sum: &Sum) -> String {
     }
 }
 
+/// What a column is called: on a terminal, long names of functions would be all that there is.
+fn title_in(column: &[String], layout: Layout) -> String {
+    const LONGEST: usize = 24;
+    let mut title = title_of(column);
+    if layout.width().is_some() {
+        cut_inside(&mut title, LONGEST);
+    }
+    title
+}
+
 /// How many of the columns, largest first, fit beside the row keys; one always has a place.
 fn columns_that_fit(report: &Report<'_>, columns: &[(&Vec<String>, f64)], unit: Unit, width: Option<usize>) -> usize {
     const ROW_KEY: usize = 14;
@@ -261,7 +276,7 @@ fn columns_that_fit(report: &Report<'_>, columns: &[(&Vec<String>, f64)], unit: 
         Number::Executions => unit.show(sum).len(),
         _ => A_NUMBER - 2,
     };
-    let needed = |(column, sum): &(&Vec<String>, f64)| title_of(column).len().max(as_shown(*sum)) + 2;
+    let needed = |(column, sum): &(&Vec<String>, f64)| title_in(column, report.layout).width().max(as_shown(*sum)) + 2;
     let fitting = columns.iter().take_while(|column| {
         let fits = left >= needed(column);
         left = left.saturating_sub(needed(column));

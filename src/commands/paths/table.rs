@@ -6,7 +6,9 @@ use analyzer::annotate::Place;
 use analyzer::paths::{BranchFacts, FoundHistory, FoundPath, Frequency, History, HotPaths};
 
 use super::Report;
-use crate::output::{Align, MARKED, Table, count, print_below, print_head, print_line, rounded, share, share_cells};
+use crate::output::{
+    Align, Layout, MARKED, Table, count, cut_inside, print_below, print_head, print_line, rounded, share, share_cells,
+};
 
 /// Prints the head and the first paths.
 pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
@@ -54,11 +56,17 @@ fn hot_paths(hot: &HotPaths, report: &Report<'_>, out: &mut dyn Write) -> anyhow
         let function = path.function.as_deref().map_or_else(|| file_of(&path.module), str::to_owned);
         table.row(vec![share, error, executions, path.instructions.to_string(), function, blocks(path)]);
     }
+    before_table(out, report.layout)?;
     table.print(out, report.layout)?;
     end(&hot.paths.iter().map(|path| path.frequency).collect::<Vec<_>>(), report, out)
 }
 
 /// Its blocks, by their distance from the function's symbol.
+/// In Markdown a table is one only after an empty line.
+fn before_table(out: &mut dyn Write, layout: Layout) -> std::io::Result<()> {
+    if layout == Layout::Markdown { writeln!(out) } else { Ok(()) }
+}
+
 fn blocks(path: &FoundPath) -> String {
     let place = |place: &Place| match place.function {
         Some(_) => format!("+{:#x}", place.offset),
@@ -71,12 +79,21 @@ fn blocks(path: &FoundPath) -> String {
     blocks.join(" ")
 }
 
+/// Places that the head names, and columns of each.
+const PLACES: usize = 3;
+const LONGEST_PLACE: usize = 70;
+
 fn of_history(history: &History, report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     let mut places: Vec<String> = history.places.iter().map(Place::name).collect();
     if places.is_empty() {
         places.extend(report.to.map(str::to_owned));
     }
-    let text = format!("{}: {} arrivals", places.join(", "), count(history.arrivals));
+    // A line of source can be in many functions.
+    let more = places.len().saturating_sub(PLACES);
+    places.truncate(PLACES);
+    places.iter_mut().for_each(|place| cut_inside(place, LONGEST_PLACE));
+    let more = if more > 0 { format!(" and {more} more places") } else { String::new() };
+    let text = format!("{}{more}: {} arrivals", places.join(", "), count(history.arrivals));
     print_line("to", &text, out, report.layout)?;
     if history.short > 0.0 {
         let plural = if history.branches == 1 { "branch is" } else { "branches are" };
@@ -106,6 +123,7 @@ fn of_history(history: &History, report: &Report<'_>, out: &mut dyn Write) -> an
         }
         rows(path).into_iter().for_each(|row| table.row(row));
     }
+    before_table(out, report.layout)?;
     table.print(out, report.layout)?;
     end(&history.paths.iter().map(|path| path.frequency).collect::<Vec<_>>(), report, out)
 }
