@@ -524,6 +524,31 @@ fn tables_in_markdown() {
 
 /// Bars stand on terminals only, where they fit, and no line wraps.
 #[test]
+fn long_names_above_columns_fit_the_terminal() {
+    let fixture = Fixture::bursts("objects");
+    let input = fixture.input();
+    for shape in
+        [&["--rows", "mnemonic", "--columns", "function"][..], &["--rows", "loop", "--columns", "isa,function"]]
+    {
+        let command = [&["mix"], shape, &input.each_ref().map(String::as_str)].concat();
+        for columns in [60, 80, 100, 200] {
+            let Some(text) = support::on_terminal(columns, "HBBP_PAGER= NO_COLOR=1 LC_ALL=C.UTF-8", &command) else {
+                return;
+            };
+            let widest = text.lines().max_by_key(|line| line.width()).unwrap();
+            assert!(widest.width() <= columns, "{shape:?} {columns}: {widest}");
+        }
+    }
+    // A file has whole names.
+    let text = support::stdout_of(&["mix", "--rows", "mnemonic", "--columns", "function"], &fixture);
+    assert!(
+        text.lines()
+            .any(|line| line.starts_with("mnemonic ") && line.contains("(anonymous namespace)::Polygon::area() const")),
+        "{text}"
+    );
+}
+
+#[test]
 fn bars_stand_beside_shares_on_terminals() {
     let fixture = Fixture::bursts("objects");
     let input = fixture.input();

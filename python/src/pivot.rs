@@ -5,7 +5,7 @@ use analyzer::{Analysis, Origin};
 use reports::mix::nested::{for_each_line, nested};
 use reports::mix::numbers::Number;
 use reports::mix::order::Order;
-use reports::mix::{Asked, Described, Shape, key};
+use reports::mix::{Asked, Described, Shape, filter, key};
 
 use crate::columns::Columns;
 use crate::table::Table;
