@@ -31,7 +31,8 @@ export function shareAndError(share, error, restsOnLittle = false) {
   if (error === null) return [percent(share), '?'];
   const [value, width] = [100 * share, 100 * error];
   if (width > value) {
-    const most = Math.min(value + width, 100);
+    // Of less, there would be no digits.
+    const most = Math.min(Math.max(value + width, 0.01), 100);
     return [`< ${most.toFixed(decimals(most))} %`, mark.trim()];
   }
   return [`${value.toFixed(decimals(width))} %`, width.toFixed(decimals(width)) + mark];

@@ -11,6 +11,7 @@ test('digits follow the uncertainty', () => {
   check(0.372841, 0.0034, ['37.28 %', '0.34']);
   check(0.372841, 0.00001, ['37.28 %', '0.00']);
   check(0.01, 0.04, ['< 5.0 %', '']);
+  check(0.00001, 0.00002, ['< 0.01 %', '']);
   const counts = [[430000, 12350000], [1e9, 12000000], [3, 12345678]];
   for (const [error, shown] of counts) assert.equal(rounded(12345678, error), shown);
 });
