@@ -335,7 +335,7 @@ export function showFlame(section, recording) {
         { class: 'flame-legend' },
         'Colours say how the share of all changed: ',
         element('span', { class: 'legends' }, LEGEND.map(([of, text]) => element('span', { class: `legend ${of}`, text }))),
-        ` The darkest are of the largest changes, up to ${signed(largest).slice(1)} points. Frames are pale at most where the change of their function may be chance; of the change of a frame that is not known. What is gone is seen with the widths of before.`,
+        ` The darkest are of the largest changes, up to ${signed(largest).slice(1)} points. Frames are pale whose function changed by no more than chance may; of the frames themselves that is not known. What is gone is seen with the widths of before.`,
       ),
       without && element('p', { class: 'dim' }, sentence(`${without}.`)),
       element('div', { class: 'controls' }, search, both && element('label', { for: 'flame-side' }, 'Widths:', widths), all),
