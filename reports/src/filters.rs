@@ -4,7 +4,7 @@ use analyzer::Analysis;
 use analyzer::mix::{Dimension, Filter, Key, Mix, Query, mix};
 use anyhow::ensure;
 
-use crate::mix::unmatched;
+use crate::mix::{is_of_code, unmatched};
 use crate::{Argument, Arguments};
 
 /// The first key of filters that is of processes, threads or phases: reports that add them up cannot keep by it.
@@ -22,10 +22,11 @@ pub fn passing(
     threads: usize,
     arguments: &dyn Arguments,
 ) -> anyhow::Result<(Mix, Vec<String>)> {
+    let by_code = filters.iter().any(|filter| is_of_code(&filter.key));
     let query = Query { rows: vec![Dimension::Module.into()], filters, blocks: true, threads, ..Query::default() };
     let passing = mix(analysis, &query)?;
     ensure!(
-        !passing.by_block.is_empty() || analysis.has_readable_code(),
+        !passing.by_block.is_empty() || !by_code || analysis.has_readable_code(),
         "there is nothing to show: filters choose code, and that of no module could be read: name the binaries with {} or {}",
         arguments.name(Argument::Binaries),
         arguments.name(Argument::Symfs)

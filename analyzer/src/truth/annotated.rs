@@ -1,5 +1,7 @@
 //! The functions of `hbbp annotate --format json` as a list of blocks.
 
+use std::collections::HashMap;
+
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
@@ -37,14 +39,13 @@ struct Block {
 impl From<AnnotatedDocument> for ListedDocument {
     fn from(document: AnnotatedDocument) -> Self {
         let AnnotatedDocument { source, instructions, head, functions } = document;
-        let (mut modules, mut blocks) = (Vec::<Module>::new(), Vec::new());
+        let (mut modules, mut blocks) = (Vec::new(), Vec::new());
+        let mut known: HashMap<(String, Option<String>), usize> = HashMap::new();
         for Function { name, module: path, build_id, blocks: of_function } in functions {
-            let is_it = |module: &Module| module.path == path && module.build_id == build_id;
-            // Functions of one file follow each other often, and there are few files.
-            let module = modules.iter().rposition(is_it).unwrap_or(modules.len());
-            if module == modules.len() {
-                modules.push(Module { path, build_id, read: true });
-            }
+            let module = *known.entry((path, build_id)).or_insert_with_key(|(path, build_id)| {
+                modules.push(Module { path: path.clone(), build_id: build_id.clone(), read: true });
+                modules.len() - 1
+            });
             blocks.extend(of_function.into_iter().filter_map(|Block { start, end, count, instructions }| {
                 let (function, instructions) = (Some(name.clone()), instructions.len() as u64);
                 Some(ListedBlock { module, start, end, instructions, decoded: true, function, count: count? })

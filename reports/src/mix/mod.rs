@@ -11,5 +11,5 @@ mod wrong;
 
 pub use described::{Asked, Described, Numbered};
 pub use query::{Shape, filter, group_by, key};
-pub use said::{bounds, lacks_code, precision, said, without_source};
+pub use said::{bounds, is_of_code, lacks_code, precision, said, without_source};
 pub use wrong::WrongShape;

@@ -27,7 +27,8 @@ pub fn said(
     }
     let unmatched: Vec<String> = mix.unmatched.iter().map(|of| unmatched::sentence(of, arguments)).collect();
     if mix.cells.is_empty() {
-        let why = if !query.filters.is_empty() && !analysis.has_readable_code() {
+        let by_code = query.filters.iter().any(|filter| is_of_code(&filter.key));
+        let why = if by_code && !analysis.has_readable_code() {
             bail!("there is nothing to show: no code could be read, so no instruction passes the filters");
         } else if !query.filters.is_empty() {
             "no instruction passes the filters"
@@ -56,10 +57,14 @@ const WITHOUT_TIME: &str =
 
 /// Whether all rows are of code, and that of no module could be read.
 pub fn lacks_code(query: &Query, analysis: &Analysis) -> bool {
+    query.rows.iter().all(is_of_code) && without_samples(analysis).is_none() && !analysis.has_readable_code()
+}
+
+/// Whether the values of a key are known of code that was read only.
+pub fn is_of_code(key: &Key) -> bool {
     let of_code =
         [Dimension::Function, Dimension::Loop, Dimension::LoopDepth, Dimension::Block, Dimension::BlockLength];
-    let is_of_code = |key: &Key| key.is_of_instruction() || of_code.iter().any(|dimension| key == dimension);
-    query.rows.iter().all(is_of_code) && without_samples(analysis).is_none() && !analysis.has_readable_code()
+    key.is_of_instruction() || of_code.iter().any(|dimension| key == dimension)
 }
 
 /// How right the largest rows are, of those that were read.
