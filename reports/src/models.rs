@@ -66,7 +66,8 @@ impl Chosen {
     /// It is for others.
     pub fn check_analysis(&self, asked: Option<&str>, analysis: &mut Analysis) -> Result<(), OtherSources> {
         match (without_samples(analysis), asked) {
-            (Some(nothing), _) => analysis.summary.shortcomings.push(nothing),
+            // Before all else, as the first is what people see.
+            (Some(nothing), _) => analysis.summary.shortcomings.insert(0, nothing),
             (None, Some(name)) => self.check(name, &analysis.sources)?,
             (None, None) => {}
         }

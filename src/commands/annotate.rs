@@ -154,7 +154,7 @@ fn print(args: &Args, filters: Vec<Filter>, input: &Input<'_>) -> anyhow::Result
         Query { functions: named, among, top: args.most(), most_instructions: None, source: args.source, threads };
     let mut annotation = annotate(&analysis, &query);
     annotation.lacks.extend(lacks_of_order(args, &analysis));
-    nothing.iter().for_each(output::say);
+    args.report.output.say_if_headless(nothing.as_ref());
     let unmatched: Vec<String> = annotation.unmatched.iter().map(sentence).collect();
     let is_empty = if args.summary { annotation.ranked.is_empty() } else { annotation.functions.is_empty() };
     if is_empty && nothing.is_none() {

@@ -90,7 +90,7 @@ fn print(args: &Args, filters: Vec<Filter>, input: &Input<'_>) -> anyhow::Result
     let analysis = input.analyze_in_detail(GroupBy::default(), detail)?;
     let mut rows = all_rows(&analysis);
     let nothing = without_samples(&analysis);
-    nothing.iter().for_each(output::say);
+    args.report.output.say_if_headless(nothing.as_ref());
     if rows.is_empty() && nothing.is_none() {
         anyhow::bail!("there is nothing to show: no sample fell into any code");
     }

@@ -21,7 +21,7 @@ use reports::{Head, Reader, Reads};
 
 use crate::commands::record::{SAMPLING, Wanted};
 use crate::commands::reporting::ReportArgs;
-use crate::input::{Input, WITHOUT_CODE};
+use crate::input::{Input, WITHOUT_CODE, without_samples};
 use crate::output;
 use crate::output::{Colours, Format, Layout, say_head, share};
 use crate::usage::CommandLine;
@@ -108,7 +108,11 @@ fn print(args: &Args, query: &Query, input: &Input<'_>) -> anyhow::Result<()> {
         false => input.analyze_in_detail(group_by(query), detail)?,
     };
     let result = mix(&analysis, query)?;
-    said((query, &args.shape()), &analysis, &result, &CommandLine)?.iter().for_each(output::say);
+    let said = said((query, &args.shape()), &analysis, &result, &CommandLine)?;
+    match without_samples(&analysis) {
+        Some(nothing) => args.report.output.say_if_headless(Some(&nothing)),
+        None => said.iter().for_each(output::say),
+    }
     let head = args.report.head(&analysis, precision(&analysis, &result));
     if lacks_code(query, &analysis) {
         say_head(&head, analysis.instructions());

@@ -136,7 +136,7 @@ fn print(args: &Args, filters: Vec<Filter>, input: &Input<'_>) -> anyhow::Result
     }
     let mut head = Head { verbose: args.head.verbose, ..Head::of(&analysis) };
     let nothing = without_samples(&analysis);
-    nothing.iter().for_each(output::say);
+    args.output.say_if_headless(nothing.as_ref());
     if nothing.is_none() && analysis.sources.lbr.is_some() && !analysis.has_readable_code() {
         say_head(&head, analysis.instructions());
         bail!(WITHOUT_CODE);

@@ -78,7 +78,7 @@ fn print(args: &Args, filters: Vec<Filter>, input: &Input<'_>) -> anyhow::Result
     let query = Query { by_loop: args.loops, filters, threads: args.report.input.analysis.threads() };
     let result = vectorization(&analysis, &query)?;
     let nothing = without_samples(&analysis);
-    nothing.iter().for_each(output::say);
+    args.report.output.say_if_headless(nothing.as_ref());
     let unmatched: Vec<String> = result.unmatched.iter().map(|of| unmatched::sentence(of, &CommandLine)).collect();
     if nothing.is_none() {
         if result.all.instructions <= 0.0 && !query.filters.is_empty() {

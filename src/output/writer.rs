@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use collector::is_standard_output;
 
-use crate::output::{Colours, Format, Layout, parquet, terminal_width};
+use crate::output::{Colours, Format, Layout, parquet, say, terminal_width};
 
 /// How and where a report is printed.
 #[derive(clap::Args)]
@@ -55,6 +55,11 @@ impl OutputArgs {
     /// Whether people read it at once: a table on a terminal.
     pub fn is_read_at_once(&self) -> bool {
         self.format == Format::Table && !self.is_file() && std::io::stdout().is_terminal()
+    }
+
+    /// Says what stands in the head of a table: of other formats on standard error.
+    pub fn say_if_headless(&self, sentence: Option<&String>) {
+        sentence.filter(|_| !self.format.is_for_people()).into_iter().for_each(say);
     }
 
     /// Whether the output can be written so, as far as that is known before there is any.
