@@ -85,6 +85,12 @@ export function signed(change) {
   return change >= 0 ? `+${text}` : text;
 }
 
+/** What is known of chance where functions alone have it: how their changes look, and that it is not that of the parts. */
+export function ofChance({ functions }, looks, parts) {
+  const isKnown = functions.some(({ mayBeChance }) => mayBeChance !== undefined);
+  return isKnown ? `${looks}; of the ${parts} themselves that is not known.` : 'How much of a change is chance is not known here.';
+}
+
 /** The cells of a row: before, after, change; and where noise is known of any row, ±, and what that means in words. */
 export function changeCells(shares, noise, { before, after, hasNoise = true } = {}) {
   const number = (text, more = '') => element('td', { class: `number ${more}`.trim(), text });

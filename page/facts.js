@@ -87,9 +87,19 @@ function makeKey(key, data) {
     function: (block) => joined.get(data.blocks.function[block]) ?? data.functions.name[data.blocks.function[block]],
     module: (block) => modules[data.functions.module[data.blocks.function[block]]],
     'block-length': (block) => (isRead(data, block) ? String(data.blocks.kinds[block].length) : '[unreadable]'),
-    chosen: (block) => data.blocks.chosen[block],
+    chosen: (block) => sourceName(data, data.blocks.chosen[block]),
   }[key.name];
   return { ...made, ...interned(data.blocks.count.length, ofBlock ?? (() => '')) };
+}
+
+/** Whether its branches were traced in software. */
+export function isTraced(data) {
+  return data.head?.lbr_source?.provenance === 'software';
+}
+
+/** What people call a source: branches that were traced are no LBR's. */
+export function sourceName(data, source) {
+  return source === 'lbr' && isTraced(data) ? 'traced' : source;
 }
 
 function isRead(data, block) {

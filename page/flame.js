@@ -5,7 +5,7 @@ import { brief, percent } from './number.js';
 import { plural } from './text.js';
 import { element, fill, select, sentence, withNumber } from './element.js';
 import { bySide } from './recording.js';
-import { signed } from './compared.js';
+import { ofChance, signed } from './compared.js';
 
 /** Frames that are narrower are not drawn, and have no name in them: pixels. */
 const [NARROWEST, READABLE] = [2, 28];
@@ -109,6 +109,11 @@ export function stepOf(change, largest, mayBeChance = false) {
   return steps === 0 ? 0 : Math.sign(change) * steps;
 }
 
+/** The function of a frame, if it has one. */
+function functionOf(side, frame) {
+  return frame.function === null ? undefined : side.recording.functions[frame.function];
+}
+
 /** The contexts of a recording as a side of the graph. */
 function makeSide(recording) {
   const contexts = recording.data.contexts ?? { why: 'the page has none' };
@@ -137,8 +142,10 @@ function sidesOf(recording) {
   if (before.contexts.unit !== after.contexts.unit) return { after, without: 'Not compared, because the contexts of both count something else' };
   pairFrames(after.frames, before.frames, [after.nameOf, before.nameOf]);
   const change = (frame) => (frame.other ? Math.abs(after.share(frame.executed) - before.share(frame.other.executed)) : after.share(frame.executed));
-  const gone = before.frames.filter(({ other }) => !other).map(({ executed }) => before.share(executed));
-  const largest = [...after.frames.filter(({ caller }) => caller).map(change), ...gone].reduce((most, one) => Math.max(most, one), LEAST_CHANGE);
+  // The scale is not that of chance.
+  const counts = (side) => (frame) => !functionOf(side, frame)?.mayBeChance;
+  const gone = before.frames.filter(({ other }) => !other).filter(counts(before)).map(({ executed }) => before.share(executed));
+  const largest = [...after.frames.filter(({ caller }) => caller).filter(counts(after)).map(change), ...gone].reduce((most, one) => Math.max(most, one), LEAST_CHANGE);
   return { after, both: [before, after], largest };
 }
 
@@ -218,8 +225,7 @@ export function showFlame(section, recording) {
 
   function changeClass(frame) {
     const [was, is] = sharesOf(frame);
-    const function_ = frame.function === null ? undefined : side.recording.functions[frame.function];
-    return `step${stepOf(is.share - was.share, largest, function_?.mayBeChance)}`;
+    return `step${stepOf(is.share - was.share, largest, functionOf(side, frame)?.mayBeChance)}`;
   }
 
   /** Draws the frames of the other side, which are as wide as their shares there. */
@@ -335,7 +341,7 @@ export function showFlame(section, recording) {
         { class: 'flame-legend' },
         'Colours say how the share of all changed: ',
         element('span', { class: 'legends' }, LEGEND.map(([of, text]) => element('span', { class: `legend ${of}`, text }))),
-        ` The darkest are of the largest changes, up to ${signed(largest).slice(1)} points. Frames are pale whose function changed by no more than chance may; of the frames themselves that is not known. What is gone is seen with the widths of before.`,
+        ` The darkest are of the largest changes, up to ${signed(largest).slice(1)} points. ${ofChance(recording, 'Pale are frames whose function changed by no more than chance may', 'frames')} What is gone is seen with the widths of before.`,
       ),
       without && element('p', { class: 'dim' }, sentence(`${without}.`)),
       element('div', { class: 'controls' }, search, both && element('label', { for: 'flame-side' }, 'Widths:', widths), all),

@@ -4,7 +4,7 @@ import { brief, count, hexadecimal, percent } from './number.js';
 import { baseName } from './text.js';
 import { element, fill, shownName, withNumber } from './element.js';
 import { showsMore } from './focus.js';
-import { signed } from './compared.js';
+import { ofChance, signed } from './compared.js';
 import { loopsOfBoth } from './looped.js';
 
 const ROWS = 100;
@@ -47,7 +47,7 @@ export function showLoops(section, recording) {
   }
   const text = both
     ? `Loops of both recordings, the largest change first: loops of one function whose headers are in one line of it, or as far from its start, are one. ${ABOUT} `
-      + 'Dim: the change of the function may be chance alone; of the loops themselves that is not known. “-”: the code of the function is not in this page.'
+      + `${ofChance(recording, 'Dim: the change of the function may be chance alone', 'loops')} “-”: the code of the function is not in this page.`
     : `Loops of the functions whose code is in this page. ${ABOUT}`;
   fill(
     section,

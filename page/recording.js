@@ -1,7 +1,7 @@
 // The data of the page, as its parts use it.
 
 import { addressAfter, addressOf } from './number.js';
-import { functionsKey, makeFacts, placesOf } from './facts.js';
+import { functionsKey, makeFacts, placesOf, sourceName } from './facts.js';
 import { alignKeys, makeNoise } from './compared.js';
 import { pairLoops } from './looped.js';
 
@@ -77,9 +77,6 @@ export function functionAt(recording, text) {
 
 function makeCode(data, code, share) {
   const line = linesOfBlocks(data);
-  // Branches that were traced in software are no LBR's.
-  const isTraced = data.head?.lbr_source?.provenance === 'software';
-  const branches = isTraced ? 'traced' : 'lbr';
   const blocks = code.blocks.map((block, index) => {
     const count = block.block === undefined ? null : data.blocks.count[block.block];
     const start = addressOf(block.start);
@@ -101,7 +98,7 @@ function makeCode(data, code, share) {
       instructions,
       count,
       share: share((count ?? 0) * instructions.length),
-      chosen: block.block === undefined ? null : data.blocks.chosen[block.block],
+      chosen: block.block === undefined ? null : sourceName(data, data.blocks.chosen[block.block]),
       isSeen: block.seen === 'counted' || block.seen === 'by-other-source',
     };
   });
@@ -116,7 +113,7 @@ function makeCode(data, code, share) {
   const starts = new Set(blocks.map((block) => block.start));
   const hottest = blocks.filter((block) => block.share > 0).sort((one, other) => other.share - one.share);
   const hasBoth = ['ebs', 'lbr'].every((source) => blocks.some((block) => block[source] !== undefined));
-  return { blocks, starts, hottest, hasBoth, branches, loops, hasLoops: code.loops !== null, gaps: (code.not_readable ?? []).map((gap) => gap.map(addressOf)), edges: code.edges ?? [] };
+  return { blocks, starts, hottest, hasBoth, branches: sourceName(data, 'lbr'), loops, hasLoops: code.loops !== null, gaps: (code.not_readable ?? []).map((gap) => gap.map(addressOf)), edges: code.edges ?? [] };
 }
 
 /** A function from the blocks of a function, which must come in order, to the line of the source where each begins, if that is known. */

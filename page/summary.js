@@ -4,6 +4,7 @@ import { brief, count, shareAndError } from './number.js';
 import { plural } from './text.js';
 import { element, fill, sentence } from './element.js';
 import { changesInWords } from './changes.js';
+import { isTraced } from './facts.js';
 import { bySide } from './recording.js';
 
 /** Titles of lines of the head, for people. */
@@ -114,12 +115,11 @@ function list(title, sentences, none) {
 /** The lines of the head that no other part shows; a line without a title goes on with the one before it. */
 function lines(data) {
   const shown = [];
-  // Branches that were traced in software are no LBR's.
-  const isTraced = data.head.lbr_source?.provenance === 'software';
+  const traced = isTraced(data);
   for (const [title, text] of data.lines) {
     if (title === '' && shown.length > 0) shown.push(['', text]);
-    else if (title === 'lbr' && isTraced) shown.push(['branches', text]);
-    else if (title === 'source' && isTraced) shown.push([TITLES.source, text.replace(/^lbr\b/, 'traced branches')]);
+    else if (title === 'lbr' && traced) shown.push(['branches', text]);
+    else if (title === 'source' && traced) shown.push([TITLES.source, text.replace(/^lbr\b/, 'traced branches')]);
     else if (title in TITLES) shown.push([TITLES[title], text]);
   }
   return shown;

@@ -237,7 +237,7 @@ impl InputArgs {
         (self.command.is_empty() && !is_standard_input(self.named())).then(|| self.named())
     }
 
-    /// What was named by position, if that is no file and the recording is there that is read by default: that is what will be read then.
+    /// What alone was named by position, if that is no file and the recording is there that is read by default: that is what will be read then.
     pub fn take_name_of_no_file(&mut self) -> Option<String> {
         let is_file = |file: &Path| is_standard_input(file) || file.components().count() != 1 || file.exists();
         let is_name =

@@ -91,6 +91,24 @@ fn a_recording_without_samples_says_what_it_has() {
     }
 }
 
+/// Of code that nobody could read, no filter by code keeps anything: that is said, and of a module that is not there, that.
+#[test]
+fn filters_of_code_that_was_not_read_say_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("run.data");
+    std::fs::write(&file, recording_of(Path::new("/nowhere/program"))).unwrap();
+    let merged = folder.path().join("run.flow");
+    let [file, merged] = [&file, &merged].map(|file| file.to_str().unwrap());
+    assert!(run_limited(&["merge", file, "-o", merged]).status.success());
+    let why = "filters choose code, and that of no module could be read: name the binaries with --binary or --symfs";
+    for command in ["mix", "blocks", "annotate", "vectorization"] {
+        for input in [file, merged] {
+            fails_with(&[command, input, "--filter", "isa=avx"], why);
+            fails_with(&[command, input, "--filter", "module=nope"], "nothing has the module \"nope\"");
+        }
+    }
+}
+
 /// Names come from recordings: they must not command the terminal that messages go to.
 #[test]
 fn control_characters_of_names_are_not_sent_to_the_terminal() {

@@ -106,6 +106,7 @@ fn a_file_of_another_kind_is_called_what_it_is() {
     setup.write("model.json", br#"{"schema":"hbbp-model/1"}"#);
     setup.write("run.sh", b"#!/bin/sh\nexit 0\n");
     setup.write("run.data.gz", b"\x1f\x8b\x08\x00");
+    setup.write("strange.json", br#"{"$schema":5,"meta":1}"#);
     setup.write("text", b"hello\n");
     setup.write("damaged.data", b"PERFILE2");
     setup.write("callgrind.out", b"# callgrind format\nversion: 1\n");
@@ -134,6 +135,7 @@ fn a_file_of_another_kind_is_called_what_it_is() {
             ("firefox.json", "firefox.json is a file for the Firefox Profiler; ".to_owned()),
             ("model.json", "model.json is a model of `hbbp train`; ".to_owned()),
             ("other.json", "other.json is JSON, but no document of hbbp; ".to_owned()),
+            ("strange.json", "strange.json is JSON, but no document of hbbp; ".to_owned()),
             ("run.data.gz", "run.data.gz is packed by gzip; ".to_owned()),
             ("report.html", "report.html is an HTML page; ".to_owned()),
             ("mix.csv", "mix.csv is a table (CSV); ".to_owned()),
@@ -211,6 +213,11 @@ fn functions_are_named_by_position() {
     let neither = setup.refused(&["annotate", "_strat"], 1);
     assert!(neither.contains("_strat is no file, and is taken for a function of hbbp.data: "), "{neither}");
     assert!(neither.contains("did you mean --function '_start'?"), "{neither}");
+    // Of two names the first is a file, even if it is none.
+    for mistyped in [&["annotate", "rnu.data", "_start"][..], &["annotate", "rnu.data", "-f", "_start"]] {
+        let said = setup.refused(mistyped, 1);
+        assert!(said.starts_with("hbbp: rnu.data: opening the recording"), "{said}");
+    }
     let path = setup.refused(&["annotate", "there/_start"], 1);
     assert!(path.starts_with("hbbp: there/_start: opening the recording"), "{path}");
 }

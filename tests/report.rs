@@ -348,11 +348,7 @@ fn check_block(page: &Page, block: &Value, of: &Value) {
     match of["block"].as_u64() {
         Some(index) => {
             assert!(is_near(&block["count"], &page.column("blocks", "count")[index as usize]), "{block}");
-            // People read that bursts are traced, and no LBR's.
-            let has_bursts = page.data["head"]["lbr_source"].get("bursts").is_some();
-            let chosen =
-                if block["chosen"] == "lbr" && has_bursts { "traced" } else { block["chosen"].as_str().unwrap() };
-            assert_eq!(page.column("blocks", "chosen")[index as usize], chosen, "{block}");
+            assert_eq!(block["chosen"], page.column("blocks", "chosen")[index as usize], "{block}");
             assert_eq!(block["start"], page.column("blocks", "start")[index as usize], "{block}");
         }
         None => assert_ne!(block["seen"], "counted", "{block}"),

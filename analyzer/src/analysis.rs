@@ -569,16 +569,17 @@ fn describe_what_is_missing(
         ));
     }
     let hit: Vec<&Module> = counted.iter().map(|module| modules.get(module.counts.module)).collect();
-    for given in options.search.unused(&hit) {
+    let unused = options.search.unused(&hit).into_iter().map(|given| {
         let names: Vec<&str> =
             hit.iter().filter(|module| module.kind == ModuleKind::File).map(|module| module.path.as_str()).collect();
-        // Before what is weaker because of it.
-        notes.insert(0, format!(
+        format!(
             "--binary {}: no module with samples has that build id or name (there are: {}); say --binary RECORDED=FILE",
             given.file.display(),
             names.join(", ")
-        ));
-    }
+        )
+    });
+    // Before what is weaker because of it.
+    notes.splice(0..0, unused);
 }
 
 impl CountedModule {

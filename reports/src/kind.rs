@@ -112,7 +112,7 @@ struct Document {
     source: String,
     /// As files for speedscope say what they are.
     #[serde(rename = "$schema")]
-    json_schema: String,
+    json_schema: serde_json::Value,
     /// What those for the Firefox Profiler have.
     meta: Option<IgnoredAny>,
     threads: Option<IgnoredAny>,
@@ -122,7 +122,9 @@ impl Document {
     /// Of what is no document of ours.
     fn kind_of_others(&self) -> Kind {
         match self {
-            Document { json_schema, .. } if json_schema.contains("speedscope") => Kind::Shown("a file for speedscope"),
+            Document { json_schema, .. } if json_schema.as_str().is_some_and(|text| text.contains("speedscope")) => {
+                Kind::Shown("a file for speedscope")
+            }
             Document { meta: Some(_), threads: Some(_), .. } => Kind::Shown("a file for the Firefox Profiler"),
             _ => Kind::Json,
         }

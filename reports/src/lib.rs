@@ -37,7 +37,7 @@ mod sentence;
 pub mod taxonomies;
 
 pub use arguments::{Argument, Arguments};
-pub use filters::{key_of_task, passing};
+pub use filters::{key_of_task, nothing_passes, passing, without_code};
 pub use head::Head;
 pub use kind::{Kind, Reader, Reads};
 pub use opening::{Hint, is_recording, not_for_counts, open, open_recording, read_counts};

@@ -21,7 +21,7 @@ use analyzer::counting::GroupBy;
 use analyzer::mix::{Dimension, Filter};
 use analyzer::paths::{BlockCycles, LoopTrips, PathQuery};
 use analyzer::{Analysis, Origin};
-use anyhow::{Context, bail};
+use anyhow::bail;
 use reports::Arguments;
 use reports::lacks::{streams_without_cycles, without_lines};
 use reports::nearest::did_you_mean;
@@ -67,6 +67,10 @@ pub struct Args {
 
     #[command(flatten)]
     report: ReportArgs,
+
+    /// What was named alone, and is no file.
+    #[arg(skip)]
+    no_file: Option<String>,
 }
 
 const READER: Reader = Reader { name: "hbbp annotate", reads: Reads::Flows, records: true };
@@ -109,9 +113,12 @@ struct Report<'a> {
 
 /// Prints functions of a recording with the counts of their blocks.
 pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
+    // Of two names, the first is a file.
+    if args.named.is_empty() && args.functions.is_empty() {
+        args.no_file = args.report.input.take_name_of_no_file();
+        args.functions.extend(args.no_file.clone());
+    }
     args.functions.append(&mut args.named);
-    let no_file = args.report.input.take_name_of_no_file();
-    args.functions.extend(no_file.clone());
     args.report.output.check()?;
     if args.summary && !args.report.output.format.is_for_people() {
         let why = "--summary is a table; the functions of json have its numbers without it".to_owned();
@@ -119,13 +126,7 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     }
     let filters = args.kept.filters_of_code::<Args>(READER.name, &args.kept.taxonomies()?);
     let input = args.report.input.begin(&READER, None)?;
-    let printed = print(&args, filters, &input);
-    input.end(match no_file {
-        Some(name) => {
-            printed.with_context(|| format!("{name} is no file, and is taken for a function of {DEFAULT_RECORDING}"))
-        }
-        None => printed,
-    })
+    input.end(print(&args, filters, &input))
 }
 
 impl Args {
@@ -161,7 +162,11 @@ fn print(args: &Args, filters: Vec<Filter>, input: &Input<'_>) -> anyhow::Result
         if !analysis.has_readable_code() {
             say_head(&args.report.head(&analysis, None), analysis.instructions());
         }
-        bail!(why_nothing(&analysis, &unmatched));
+        let why = why_nothing(&analysis, &unmatched);
+        match &args.no_file {
+            Some(name) => bail!("{name} is no file, and is taken for a function of {DEFAULT_RECORDING}: {why}"),
+            None => bail!(why),
+        }
     }
     if nothing.is_none() {
         annotation.notes.iter().chain(&unmatched).for_each(output::say);

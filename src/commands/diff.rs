@@ -148,9 +148,17 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let named = [args.before.as_path(), args.after.as_path()];
     let notes = [(&*before.notes, before.shortcomings), (&*after.notes, after.shortcomings)];
     let weaker = Weaker::of(named, notes, &compared.left_out, args.head.verbose);
-    if !args.output.format.is_for_people() {
+    let is_in_head = args.output.format.is_for_people();
+    if !is_in_head {
         weaker.say();
     }
+    // There is no head then.
+    let nothing = |why: String| -> anyhow::Result<ExitCode> {
+        if is_in_head {
+            weaker.say();
+        }
+        bail!(why)
+    };
     for (file, mix) in named.into_iter().zip([&before.mix, &after.mix]) {
         say_of_mix(file, mix.as_ref(), query.as_ref());
     }
@@ -159,7 +167,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         && before.cells.is_empty()
         && after.cells.is_empty()
     {
-        bail!("there is nothing to show: no instruction of either side passes the filters");
+        return nothing("there is nothing to show: no instruction of either side passes the filters".to_owned());
     }
     let files = [&args.before, &args.after].map(|file| file.display().to_string());
     let mut report = Report::whole(compared.changes(files));
@@ -170,7 +178,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         .map(|(query, (before, after))| Pivot::of(query, [before, after], report.changes.sides, &names));
     for (file, sum) in [&args.before, &args.after].into_iter().zip(report.changes.comparison.instructions) {
         if sum <= 0.0 {
-            bail!("{}: nothing was seen running", file.display());
+            return nothing(format!("{}: nothing was seen running", file.display()));
         }
     }
     (report.pivot, report.weaker) = (pivot.as_ref(), weaker);

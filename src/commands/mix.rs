@@ -13,6 +13,7 @@ use analyzer::Origin;
 use analyzer::counting::Detail;
 use analyzer::mix::{Key, Mix, Query, mix};
 use analyzer::paths::PathQuery;
+use model::Source;
 use reports::mix::nested::{Line, Node, for_each_line, nested};
 use reports::mix::numbers::Number;
 use reports::mix::order::Order;
@@ -126,6 +127,7 @@ fn print(args: &Args, query: &Query, input: &Input<'_>) -> anyhow::Result<()> {
         mix: &result,
         head: &head,
         origin: analysis.origin,
+        branches: analysis.title_of(Source::Lbr),
         rows: nested(&result, query, (&levels, args.per.len()), &args.sort),
         per: args.per.len(),
         numbers: &args.values,
@@ -171,6 +173,8 @@ pub(super) struct Report<'a> {
     pub mix: &'a Mix,
     pub head: &'a Head,
     pub origin: Origin,
+    /// What people call the source of branches.
+    pub branches: &'static str,
     /// Rows, or groups of rows.
     pub rows: Vec<Node<'a>>,
     /// How many keys make the groups that shares are of.

@@ -14,7 +14,7 @@ use analyzer::uncertainty::Interval;
 use analyzer::vectorization::{Domain, Query, Vectorization, vectorization};
 use reports::lacks::without_samples;
 use reports::mix::{bounds, group_by, unmatched};
-use reports::{Reader, Reads};
+use reports::{Reader, Reads, nothing_passes, without_code};
 
 use crate::commands::filtering::FilterArgs;
 use crate::commands::mix::keys;
@@ -82,7 +82,7 @@ fn print(args: &Args, filters: Vec<Filter>, input: &Input<'_>) -> anyhow::Result
     let unmatched: Vec<String> = result.unmatched.iter().map(|of| unmatched::sentence(of, &CommandLine)).collect();
     if nothing.is_none() {
         if result.all.instructions <= 0.0 && !query.filters.is_empty() {
-            let why = [&["no instruction passes the filters".to_owned()], unmatched.as_slice()].concat().join("; ");
+            let why = nothing_passes(without_code(&query.filters, &analysis, &CommandLine), &[], &unmatched);
             anyhow::bail!("there is nothing to show: {why}");
         }
         unmatched.iter().for_each(output::say);

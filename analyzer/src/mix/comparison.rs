@@ -114,6 +114,13 @@ impl Comparison {
         matches!(self.test, Test::Number(..))
     }
 
+    /// Takes one of the values that it names one by one for another.
+    pub(crate) fn rename(&mut self, name: &str, other: &str) {
+        if let Test::Is(values) = &mut self.test {
+            values.iter_mut().filter(|value| *value == name).for_each(|value| other.clone_into(value));
+        }
+    }
+
     /// The values that it names one by one.
     pub(crate) fn patterns(&self) -> Option<&[String]> {
         match &self.test {

@@ -3,6 +3,9 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use model::Source;
+
+use crate::TRACED;
 use crate::mix::comparison::{Comparison, ComparisonError, matches, split_values};
 use crate::mix::function_name::bare_names;
 use crate::mix::{Dimension, Key, Taxonomies, UnknownKey};
@@ -98,7 +101,11 @@ impl Filter {
         let no_operator = || FilterError::NoOperator(text.to_string());
         let (key, rest) = Comparison::split(text).ok_or_else(no_operator)?;
         let key = Key::named(key, taxonomies)?;
-        let comparison = Comparison::read(rest)?.ok_or_else(no_operator)?;
+        let mut comparison = Comparison::read(rest)?.ok_or_else(no_operator)?;
+        if key == Dimension::Chosen {
+            // As tables have it.
+            comparison.rename(TRACED, Source::Lbr.as_str());
+        }
         if comparison.needs_numbers() && !key.is_numeric() {
             return Err(FilterError::NoNumbers(key));
         }

@@ -6,7 +6,8 @@ use crate::flow::without_suffixes;
 /// template returns, without template arguments, without Rust's hash, without what compilers add to clones (`.constprop.0`).
 pub fn bare_names(name: &str) -> Vec<String> {
     let is_hash = |hash: &str| hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let without_hash = name.rsplit_once("::h").filter(|(_, hash)| is_hash(hash)).map_or(name, |(before, _)| before);
+    let whole = without_suffixes(name);
+    let without_hash = whole.rsplit_once("::h").filter(|(_, hash)| is_hash(hash)).map_or(whole, |(before, _)| before);
     let without_arguments = match outside(without_hash).find(|(_, c)| *c == '(') {
         Some((at, _)) => &without_hash[..at],
         None => without_hash,
@@ -16,9 +17,8 @@ pub fn bare_names(name: &str) -> Vec<String> {
         Some((at, _)) if !without_arguments[..at].ends_with("operator") => &without_arguments[at + 1..],
         _ => without_arguments,
     };
-    let mut names: Vec<String> = [without_hash, without_arguments, without_type].map(str::to_owned).to_vec();
+    let mut names: Vec<String> = [whole, without_hash, without_arguments, without_type].map(str::to_owned).to_vec();
     names.push(without_templates(without_type));
-    names.push(without_suffixes(without_hash).to_owned());
     names.retain(|bare| bare != name && !bare.is_empty());
     names.dedup();
     names
@@ -117,6 +117,8 @@ mod tests {
             ("alloc::vec::Vec<T,A>::push", "alloc::vec::Vec::push"),
             ("scale.constprop.0", "scale"),
             ("scale.isra.0.cold", "scale"),
+            ("alloc::vec::Vec<T>::push.cold", "alloc::vec::Vec::push"),
+            ("core::fmt::write::h0123456789abcdef.llvm.7", "core::fmt::write"),
         ] {
             assert!(bare_names(name).iter().any(|bare| bare == called), "{name}: {:?}", bare_names(name));
         }

@@ -445,7 +445,7 @@ impl Pivot<'_> {
                 *slot = match key.dimension() {
                     Some(Dimension::Function) => function.unwrap_or_default(),
                     Some(Dimension::Module) => self.values.id(&analysis.modules.get(module.counts.module).path),
-                    Some(Dimension::Chosen) => self.values.id(analysis.title_of(block.count.chosen)),
+                    Some(Dimension::Chosen) => self.values.id(block.count.chosen.as_str()),
                     Some(Dimension::Block) => match module.function_symbol(block.index) {
                         Some(symbol) => {
                             let name = self.place(function.unwrap_or_default(), symbol.0, block.start.0);

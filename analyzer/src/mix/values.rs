@@ -10,7 +10,6 @@ use instructions::{
 };
 use model::Source;
 
-use crate::TRACED;
 use crate::mix::Dimension;
 
 /// The values of a key, as far as they are known before anything is read.
@@ -47,7 +46,7 @@ impl Dimension {
             Dimension::Lock => listed(&[LOCK, NONE]),
             Dimension::Rep => listed(&[REP, NONE]),
             Dimension::Latency => listed(&[LONG, NORMAL]),
-            Dimension::Chosen => words(&[Source::Ebs.as_str(), Source::Lbr.as_str(), TRACED], |word| word),
+            Dimension::Chosen => words(&[Source::Ebs, Source::Lbr], Source::as_str),
             Dimension::Operands
             | Dimension::Function
             | Dimension::SourceFunction

@@ -8,6 +8,7 @@ use anyhow::bail;
 use super::numbers::{Number, unread};
 use super::query::Shape;
 use super::unmatched;
+use crate::filters::{nothing_passes, without_code};
 use crate::lacks::{streams_without_cycles, without_lines, without_samples};
 use crate::number::{count, share};
 use crate::{Arguments, Precision};
@@ -27,20 +28,16 @@ pub fn said(
     }
     let unmatched: Vec<String> = mix.unmatched.iter().map(|of| unmatched::sentence(of, arguments)).collect();
     if mix.cells.is_empty() {
-        let by_code = query.filters.iter().any(|filter| is_of_code(&filter.key));
-        let why = if by_code && !analysis.has_readable_code() {
-            bail!("there is nothing to show: no code could be read, so no instruction passes the filters");
-        } else if !query.filters.is_empty() {
-            "no instruction passes the filters"
+        let why = if !query.filters.is_empty() {
+            without_code(&query.filters, analysis, arguments)
         } else if analysis.origin == Origin::Recording {
-            "the samples say that they stand for nothing (their periods are 0)"
+            Some("the samples say that they stand for nothing (their periods are 0)".to_owned())
         } else {
-            "no code of it ran, or none is known"
+            Some("no code of it ran, or none is known".to_owned())
         };
         let weaker = &analysis.summary.shortcomings[..];
         let more = if analysis.origin == Origin::Recording { &[] } else { weaker };
-        let why = [&[why.to_owned()], more, &unmatched].concat().join("; ");
-        bail!("there is nothing to show: {why}");
+        bail!("there is nothing to show: {}", nothing_passes(why, more, &unmatched));
     }
     let mut said: Vec<String> = mix.notes.iter().cloned().chain(unmatched).collect();
     said.extend(without_source(&query.rows, mix, arguments));

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
 
-use analyzer::mix::{Cell, Mix, Sum};
+use analyzer::mix::{Cell, Dimension, Key, Mix, Sum};
+use model::Source;
 use reports::mix::nested::{Line, Node};
 use reports::mix::numbers::{Number, bound, bound_of_cycles, part, per_call, ratio, uncertain_ratio};
 use reports::mix::order::title_of;
@@ -11,8 +12,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::Report;
 use crate::output::{
-    Align, Layout, MARKED, Role, Table, Unit, count, cut_inside, print_below, print_head, rounded, share, share_cells,
-    times,
+    Align, MARKED, Role, Table, Unit, count, cut_inside, print_below, print_head, rounded, share, share_cells, times,
 };
 
 /// Prints the mix under its head.
@@ -74,7 +74,7 @@ impl<'r, 'a> Columns<'r, 'a> {
         let mut titles: Vec<(String, Align)> =
             report.query.rows.iter().map(|key| (key.to_string(), Align::Left)).collect();
         if report.has_columns() {
-            titles.extend(self.across.iter().map(|(column, _)| (title_in(column, report.layout), Align::Right)));
+            titles.extend(self.across.iter().map(|(column, _)| (title_in(column, report), Align::Right)));
         }
         titles.extend(report.numbers().map(|number| (self.title(number), Align::Right)));
         titles
@@ -148,6 +148,7 @@ impl<'r, 'a> Columns<'r, 'a> {
         row: &[String],
     ) -> (Vec<String>, bool) {
         let report = self.report;
+        line.iter_mut().zip(&report.query.rows).for_each(|(value, key)| call_as_people_do(value, key, report));
         if report.has_columns() {
             let mut by_column: HashMap<&Vec<String>, Vec<&Cell>> = HashMap::new();
             cells.into_iter().for_each(|cell| by_column.entry(&cell.column).or_default().push(cell));
@@ -253,11 +254,20 @@ fn of_branches(number: Number, mix: &Mix, sum: &Sum) -> String {
     }
 }
 
+/// Of the source of branches, people have another name where they were traced.
+fn call_as_people_do(value: &mut String, key: &Key, report: &Report<'_>) {
+    if *key == Dimension::Chosen && *value == Source::Lbr.as_str() {
+        report.branches.clone_into(value);
+    }
+}
+
 /// What a column is called: on a terminal, long names of functions would be all that there is.
-fn title_in(column: &[String], layout: Layout) -> String {
+fn title_in(column: &[String], report: &Report<'_>) -> String {
     const LONGEST: usize = 24;
-    let mut title = title_of(column);
-    if layout.width().is_some() {
+    let mut values = column.to_vec();
+    values.iter_mut().zip(&report.query.columns).for_each(|(value, key)| call_as_people_do(value, key, report));
+    let mut title = title_of(&values);
+    if report.layout.width().is_some() {
         cut_inside(&mut title, LONGEST);
     }
     title
@@ -276,7 +286,7 @@ fn columns_that_fit(report: &Report<'_>, columns: &[(&Vec<String>, f64)], unit: 
         Number::Executions => unit.show(sum).len(),
         _ => A_NUMBER - 2,
     };
-    let needed = |(column, sum): &(&Vec<String>, f64)| title_in(column, report.layout).width().max(as_shown(*sum)) + 2;
+    let needed = |(column, sum): &(&Vec<String>, f64)| title_in(column, report).width().max(as_shown(*sum)) + 2;
     let fitting = columns.iter().take_while(|column| {
         let fits = left >= needed(column);
         left = left.saturating_sub(needed(column));

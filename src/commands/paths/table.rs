@@ -62,11 +62,6 @@ fn hot_paths(hot: &HotPaths, report: &Report<'_>, out: &mut dyn Write) -> anyhow
 }
 
 /// Its blocks, by their distance from the function's symbol.
-/// In Markdown a table is one only after an empty line.
-fn before_table(out: &mut dyn Write, layout: Layout) -> std::io::Result<()> {
-    if layout == Layout::Markdown { writeln!(out) } else { Ok(()) }
-}
-
 fn blocks(path: &FoundPath) -> String {
     let place = |place: &Place| match place.function {
         Some(_) => format!("+{:#x}", place.offset),
@@ -77,6 +72,11 @@ fn blocks(path: &FoundPath) -> String {
         blocks.insert(0, "..".to_owned());
     }
     blocks.join(" ")
+}
+
+/// In Markdown a table is one only after an empty line.
+fn before_table(out: &mut dyn Write, layout: Layout) -> std::io::Result<()> {
+    if layout == Layout::Markdown { writeln!(out) } else { Ok(()) }
 }
 
 /// Places that the head names, and columns of each.

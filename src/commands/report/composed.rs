@@ -333,7 +333,7 @@ impl Composed {
             self.blocks.function.push(function);
             self.blocks.start.push(Address(block.start));
             self.blocks.count.push(Short(block.count.count * times));
-            self.blocks.chosen.push(analysis.title_of(block.count.chosen));
+            self.blocks.chosen.push(block.count.chosen.as_str());
             self.blocks.kinds.push(std::mem::take(kinds));
         }
     }

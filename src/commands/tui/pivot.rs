@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use analyzer::Analysis;
 use analyzer::annotate::Ranked;
 use analyzer::mix::{Dimension, Key, Mix, Query, Taxonomies};
+use model::Source;
 use reports::mix::key;
 use reports::mix::nested::nested;
 use reports::mix::numbers::Number;
@@ -129,6 +130,7 @@ impl Pivot {
             mix,
             head,
             origin: recorded.1.origin,
+            branches: recorded.1.title_of(Source::Lbr),
             rows,
             per: 0,
             numbers,
