@@ -21,7 +21,7 @@ use otlp::begins_like_otlp;
 use perfdata::{Features, Recording};
 use reports::Head;
 use reports::kind::{ZSTD, begin_of, is_document};
-pub use reports::lacks::{require_samples, without_samples};
+pub use reports::lacks::require_samples;
 use reports::left_out::left_out;
 use reports::mix::group_by;
 use reports::models::{self, Chosen};

@@ -66,8 +66,7 @@ impl Chosen {
     /// It is for others.
     pub fn check_analysis(&self, asked: Option<&str>, analysis: &mut Analysis) -> Result<(), OtherSources> {
         match (without_samples(analysis), asked) {
-            // Before all else, as the first is what people see.
-            (Some(nothing), _) => analysis.summary.shortcomings.insert(0, nothing),
+            (Some(nothing), _) => analysis.summary.shortcomings.push(nothing),
             (None, Some(name)) => self.check(name, &analysis.sources)?,
             (None, None) => {}
         }

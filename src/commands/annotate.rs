@@ -29,7 +29,7 @@ use reports::nearest::did_you_mean;
 use crate::commands::filtering::{FilterArgs, passing};
 use crate::commands::mix::keys;
 use crate::commands::reporting::ReportArgs;
-use crate::input::{DEFAULT_RECORDING, Input, Reader, Reads, WITHOUT_CODE, without_samples};
+use crate::input::{DEFAULT_RECORDING, Input, Reader, Reads, WITHOUT_CODE};
 use crate::output;
 use crate::output::{Colours, Format, Head, Layout, Precision, page, say_head, write_to};
 use crate::usage::{CommandLine, wrong_usage};
@@ -147,7 +147,7 @@ fn print(args: &Args, filters: Vec<Filter>, input: &Input<'_>) -> anyhow::Result
     let analysis = input.analyze_with_paths(GroupBy::default(), &order)?;
     let threads = args.report.input.analysis.threads();
     let named = (!args.functions.is_empty()).then(|| Filter::any_of(Dimension::Function, &args.functions));
-    let nothing = without_samples(&analysis);
+    let nothing = args.report.output.say_without_samples(&analysis);
     let is_filtered = !filters.is_empty() && nothing.is_none();
     let passing = is_filtered.then(|| passing(&analysis, filters, threads)).transpose()?;
     let among = passing.map(|passing| passing.functions(&analysis));
@@ -155,7 +155,6 @@ fn print(args: &Args, filters: Vec<Filter>, input: &Input<'_>) -> anyhow::Result
         Query { functions: named, among, top: args.most(), most_instructions: None, source: args.source, threads };
     let mut annotation = annotate(&analysis, &query);
     annotation.lacks.extend(lacks_of_order(args, &analysis));
-    args.report.output.say_if_headless(nothing.as_ref());
     let unmatched: Vec<String> = annotation.unmatched.iter().map(sentence).collect();
     let is_empty = if args.summary { annotation.ranked.is_empty() } else { annotation.functions.is_empty() };
     if is_empty && nothing.is_none() {

@@ -21,7 +21,7 @@ use crate::commands::blocks::code::BlockCode;
 use crate::commands::filtering::{FilterArgs, asks_loops, passing};
 use crate::commands::mix::keys;
 use crate::commands::reporting::ReportArgs;
-use crate::input::{Input, Reader, Reads, without_samples};
+use crate::input::{Input, Reader, Reads};
 use crate::output;
 use crate::output::{
     Align, Colours, Format, Head, Layout, MARKED, Precision, Role, Table, count, print_below, print_head, rounded,
@@ -89,8 +89,7 @@ fn print(args: &Args, filters: Vec<Filter>, input: &Input<'_>) -> anyhow::Result
     let detail = if args.asm || asks_loops(&filters) { Detail::Branches } else { Detail::Blocks };
     let analysis = input.analyze_in_detail(GroupBy::default(), detail)?;
     let mut rows = all_rows(&analysis);
-    let nothing = without_samples(&analysis);
-    args.report.output.say_if_headless(nothing.as_ref());
+    let nothing = args.report.output.say_without_samples(&analysis);
     if rows.is_empty() && nothing.is_none() {
         anyhow::bail!("there is nothing to show: no sample fell into any code");
     }

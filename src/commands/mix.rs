@@ -22,7 +22,7 @@ use reports::{Head, Reader, Reads};
 
 use crate::commands::record::{SAMPLING, Wanted};
 use crate::commands::reporting::ReportArgs;
-use crate::input::{Input, WITHOUT_CODE, without_samples};
+use crate::input::{Input, WITHOUT_CODE};
 use crate::output;
 use crate::output::{Colours, Format, Layout, say_head, share};
 use crate::usage::CommandLine;
@@ -110,9 +110,8 @@ fn print(args: &Args, query: &Query, input: &Input<'_>) -> anyhow::Result<()> {
     };
     let result = mix(&analysis, query)?;
     let said = said((query, &args.shape()), &analysis, &result, &CommandLine)?;
-    match without_samples(&analysis) {
-        Some(nothing) => args.report.output.say_if_headless(Some(&nothing)),
-        None => said.iter().for_each(output::say),
+    if args.report.output.say_without_samples(&analysis).is_none() {
+        said.iter().for_each(output::say);
     }
     let head = args.report.head(&analysis, precision(&analysis, &result));
     if lacks_code(query, &analysis) {

@@ -17,7 +17,7 @@ use reports::nearest::did_you_mean;
 
 use crate::commands::filtering::{FilterArgs, passing};
 use crate::commands::mix::keys;
-use crate::input::{FILE_OF_SAMPLES, Input, InputArgs, Reader, Reads, WITHOUT_CODE, without_samples};
+use crate::input::{FILE_OF_SAMPLES, Input, InputArgs, Reader, Reads, WITHOUT_CODE};
 use crate::output;
 use crate::output::{Format, Head, HeadArgs, Layout, OutputArgs, Precision, say_head};
 use crate::usage::CommandLine;
@@ -135,8 +135,7 @@ fn print(args: &Args, filters: Vec<Filter>, input: &Input<'_>) -> anyhow::Result
         );
     }
     let mut head = Head { verbose: args.head.verbose, ..Head::of(&analysis) };
-    let nothing = without_samples(&analysis);
-    args.output.say_if_headless(nothing.as_ref());
+    let nothing = args.output.say_without_samples(&analysis);
     if nothing.is_none() && analysis.sources.lbr.is_some() && !analysis.has_readable_code() {
         say_head(&head, analysis.instructions());
         bail!(WITHOUT_CODE);

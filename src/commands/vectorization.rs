@@ -12,7 +12,6 @@ use analyzer::mix;
 use analyzer::mix::Filter;
 use analyzer::uncertainty::Interval;
 use analyzer::vectorization::{Domain, Query, Vectorization, vectorization};
-use reports::lacks::without_samples;
 use reports::mix::{bounds, group_by, unmatched};
 use reports::{Reader, Reads, nothing_passes, without_code};
 
@@ -77,8 +76,7 @@ fn print(args: &Args, filters: Vec<Filter>, input: &Input<'_>) -> anyhow::Result
     let analysis = input.analyze_in_detail(by, detail)?;
     let query = Query { by_loop: args.loops, filters, threads: args.report.input.analysis.threads() };
     let result = vectorization(&analysis, &query)?;
-    let nothing = without_samples(&analysis);
-    args.report.output.say_if_headless(nothing.as_ref());
+    let nothing = args.report.output.say_without_samples(&analysis);
     let unmatched: Vec<String> = result.unmatched.iter().map(|of| unmatched::sentence(of, &CommandLine)).collect();
     if nothing.is_none() {
         if result.all.instructions <= 0.0 && !query.filters.is_empty() {

@@ -5,8 +5,10 @@ use std::io::{BufWriter, IsTerminal, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use analyzer::Analysis;
 use anyhow::Context;
 use collector::is_standard_output;
+use reports::lacks::without_samples;
 
 use crate::output::{Colours, Format, Layout, parquet, say, terminal_width};
 
@@ -57,9 +59,13 @@ impl OutputArgs {
         self.format == Format::Table && !self.is_file() && std::io::stdout().is_terminal()
     }
 
-    /// Says what stands in the head of a table: of other formats on standard error.
-    pub fn say_if_headless(&self, sentence: Option<&String>) {
-        sentence.filter(|_| !self.format.is_for_people()).into_iter().for_each(say);
+    /// What there is to say of a recording without samples. Where that is not the first thing in the head of a table, it is said on standard error.
+    pub fn say_without_samples(&self, analysis: &Analysis) -> Option<String> {
+        let nothing = without_samples(analysis)?;
+        if !self.format.is_for_people() || analysis.summary.shortcomings.first() != Some(&nothing) {
+            say(&nothing);
+        }
+        Some(nothing)
     }
 
     /// Whether the output can be written so, as far as that is known before there is any.
