@@ -31,12 +31,10 @@ fn every_thread_has_bursts_by_its_cpu_time() {
     for (n, &period) in (1..).zip(periods.values()) {
         let share = period as f64 / total as f64;
         let expected = f64::from(n) / 36.0;
-        // Four standard deviations of bursts that come by chance. Threads that take turns on a CPU hand on the kernel's timer with the rest
-        // of its period: up to a sixth of the samples of a thread was seen to be of another's time.
+        // Four standard deviations of bursts that come by chance.
         let deviation = (expected * (1.0 - expected) / bursts).sqrt();
-        let may_differ = 4.0 * deviation + expected / 6.0;
         assert!(
-            (share - expected).abs() < may_differ,
+            (share - expected).abs() < 4.0 * deviation,
             "thread {n} has {share}, not {expected}, of {bursts} bursts: {periods:?}"
         );
     }
