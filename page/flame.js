@@ -341,7 +341,7 @@ export function showFlame(section, recording) {
         { class: 'flame-legend' },
         'Colours say how the share of all changed: ',
         element('span', { class: 'legends' }, LEGEND.map(([of, text]) => element('span', { class: `legend ${of}`, text }))),
-        ` The darkest are of the largest changes, up to ${signed(largest).slice(1)} points. ${ofChance(recording, 'Pale are frames whose function changed by no more than chance may', 'frames')} What is gone is seen with the widths of before.`,
+        ` The darkest are of the largest changes, up to ${signed(largest).slice(1)} points. ${ofChance(recording, 'Frames are pale where the change of their function may be chance alone', 'frames')} What is gone is seen with the widths of before.`,
       ),
       without && element('p', { class: 'dim' }, sentence(`${without}.`)),
       element('div', { class: 'controls' }, search, both && element('label', { for: 'flame-side' }, 'Widths:', widths), all),

@@ -5,7 +5,7 @@ use std::fmt::Display;
 use clap::error::ErrorKind;
 use reports::{Argument, Arguments};
 
-use crate::output::columns_of;
+use crate::output::{broken, columns_of};
 
 /// What may be asked of reports, as options.
 pub struct CommandLine;
@@ -38,11 +38,6 @@ pub fn wrong_usage<A: clap::Args>(command: &'static str, why: impl Display) -> !
 /// Broken at words for the terminal that errors go to, after the word that clap puts before them.
 fn wrapped(why: &str) -> String {
     const BEFORE: &str = "error: ";
-    let Some(width) = columns_of(std::io::stderr()) else { return why.to_owned() };
-    let options = textwrap::Options::new(width)
-        .initial_indent(BEFORE)
-        .subsequent_indent("       ")
-        .word_splitter(textwrap::WordSplitter::NoHyphenation)
-        .break_words(false);
-    textwrap::fill(why, options).split_off(BEFORE.len())
+    let Some(columns) = columns_of(std::io::stderr()) else { return why.to_owned() };
+    broken(BEFORE, why, columns).split_off(BEFORE.len())
 }

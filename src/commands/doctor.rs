@@ -8,7 +8,7 @@ use collector::doctor::{Report, TracingReport, examine};
 use collector::machine::{Machine, Probe};
 use collector::tracer::BurstEnd;
 
-use crate::output::{TextFormat, terminal_width, write_to};
+use crate::output::{TextFormat, broken, terminal_width, write_to};
 use crate::{calibration, output};
 
 /// Show what this machine offers, what `hbbp record` would use, and what would give more
@@ -173,13 +173,8 @@ impl Lines {
 
     /// Words in lines; the first begins with `lead`, others are indented as far.
     fn wrap(&mut self, lead: &str, text: &str) {
-        let indent = " ".repeat(lead.len());
-        let options = textwrap::Options::new(self.columns)
-            .initial_indent(lead)
-            .subsequent_indent(&indent)
-            .word_splitter(textwrap::WordSplitter::NoHyphenation)
-            .break_words(false);
-        self.text += &textwrap::fill(text, options);
+        // Of no words, that would leave nothing.
+        self.text += &if text.is_empty() { lead.to_owned() } else { broken(lead, text, self.columns) };
         self.text.push('\n');
     }
 }
@@ -189,10 +184,10 @@ mod tests {
     use super::*;
 
     fn check(lead: &str, text: &str, expected: &str) {
-        let mut out = Lines { text: String::new(), columns: 60 };
+        let mut out = Lines { text: String::new(), columns: COLUMNS };
         out.wrap(lead, text);
         assert_eq!(out.text, expected);
-        assert!(out.text.lines().all(|line| line.len() <= 60));
+        assert!(out.text.lines().all(|line| line.len() <= 80));
     }
 
     #[test]
@@ -200,5 +195,6 @@ mod tests {
         check("  - ", "one two", "  - one two\n");
         let word = "a".repeat(40);
         check("  - ", &format!("{word} {word} b"), &format!("  - {word}\n    {word} b\n"));
+        check("x ", "", "x \n");
     }
 }

@@ -25,7 +25,7 @@ pub use layout::{Layout, in_markdown};
 pub use pager::page;
 pub use reports::number::{Unit, count, share, times, with_digits};
 pub use reports::{Head, Precision};
-pub use say::say;
+pub use say::{PREFIX, broken, say};
 pub use table::{Align, Fit, GAP, Table, columns_of, cut, cut_inside, printable, terminal_width};
 pub use tree::tree;
 #[cfg(feature = "training")]

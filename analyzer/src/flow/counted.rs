@@ -67,7 +67,7 @@ impl Counted {
 }
 
 /// What is weaker in every merged file.
-const OF_MERGED: &str = "a merged file does not say what was weaker in what it was made of: nothing is known of its ±";
+const OF_MERGED: &str = "a merged file does not say what was weaker in its parts: nothing is known of its ±";
 
 /// So many bytes of a document say what it is, as `hbbp` writes it.
 const BEGIN: u64 = 256;

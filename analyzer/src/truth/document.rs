@@ -194,12 +194,12 @@ impl BlockList {
     /// It is something else, or contradicts itself.
     pub fn read_json(file: impl Read) -> Result<Self, DocumentError> {
         let (kind, text) = kind_and_text(file)?;
-        Ok(match kind.source.as_str() {
-            _ if kind.schema == annotated::SCHEMA => {
+        Ok(match (kind.schema.as_str(), kind.source.as_str()) {
+            (annotated::SCHEMA, _) => {
                 let document: AnnotatedDocument = serde_json::from_slice(&text)?;
                 Self::Listed(ListedBlocks::of_document(document.into())?)
             }
-            TRUTH => Self::Counted(Truth::of_document(serde_json::from_slice(&text)?)?),
+            (_, TRUTH) => Self::Counted(Truth::of_document(serde_json::from_slice(&text)?)?),
             _ => Self::Listed(ListedBlocks::of_document(serde_json::from_slice(&text)?)?),
         })
     }

@@ -7,6 +7,7 @@ use analyzer::flow::{FunctionName, Moved};
 use analyzer::uncertainty::Side;
 use reports::diff::{Noise, Work};
 
+use super::weaker::DEGRADED;
 use super::{Report, pivot};
 use crate::output::{Align, Role, Table, count, print_line, share};
 
@@ -56,9 +57,6 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     writeln!(out)?;
     mix(report, out)
 }
-
-/// The title of what is weaker in a comparison.
-const DEGRADED: &str = "degraded";
 
 /// What is said of the comparison as a whole: titles and texts.
 pub fn head(report: &Report<'_>) -> Vec<(&'static str, String)> {

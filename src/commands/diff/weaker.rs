@@ -4,6 +4,9 @@ use std::path::Path;
 
 use crate::output;
 
+/// The title of each thing that is weaker, where people see all of it.
+pub const DEGRADED: &str = "degraded";
+
 /// Sentences that name the side, those first of what is missing or damaged.
 #[derive(Default)]
 pub struct Weaker {
@@ -36,7 +39,7 @@ impl Weaker {
         let shortcomings = of_comparison.len() + self.shortcomings;
         let all: Vec<String> = of_comparison.into_iter().chain(self.sentences.iter().cloned()).collect();
         if self.is_whole {
-            return all.into_iter().map(|sentence| ("degraded", sentence)).collect();
+            return all.into_iter().map(|sentence| (DEGRADED, sentence)).collect();
         }
         let short = output::weaker_in_short(&all, shortcomings, "they were recorded");
         short.into_iter().map(|text| ("weaker", text)).collect()

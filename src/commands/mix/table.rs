@@ -288,8 +288,9 @@ fn columns_that_fit(report: &Report<'_>, columns: &[(&Vec<String>, f64)], unit: 
     };
     let needed = |(column, sum): &(&Vec<String>, f64)| title_in(column, report).width().max(as_shown(*sum)) + 2;
     let fitting = columns.iter().take_while(|column| {
-        let fits = left >= needed(column);
-        left = left.saturating_sub(needed(column));
+        let needed = needed(column);
+        let fits = left >= needed;
+        left = left.saturating_sub(needed);
         fits
     });
     fitting.count().max(1).min(columns.len())

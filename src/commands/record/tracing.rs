@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use collector::tracer::{Agents, Checks, TracerKind, TracerStatistics};
 
-use crate::output::{columns_of, count, idle, share};
+use crate::output::{PREFIX, columns_of, count, idle, share};
 
 /// Columns that `hbbp: ` leaves of a terminal's 80.
-const COLUMNS: usize = 74;
+const COLUMNS: usize = 80 - PREFIX.len();
 /// Entries of a histogram that are said.
 const MOST: usize = 4;
 
@@ -193,8 +193,7 @@ fn counted(value: u64, one: &str, many: &str) -> String {
 }
 
 fn wrapped(sentence: &str) -> Vec<String> {
-    // After the program's name, with which each line begins.
-    let columns = columns_of(std::io::stderr()).map_or(COLUMNS, |all| all.saturating_sub(6).min(COLUMNS));
+    let columns = columns_of(std::io::stderr()).map_or(COLUMNS, |all| all.saturating_sub(PREFIX.len()).min(COLUMNS));
     let options =
         textwrap::Options::new(columns).subsequent_indent("  ").word_splitter(textwrap::WordSplitter::NoHyphenation);
     // A number stays with its unit and its name.
