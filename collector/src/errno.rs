@@ -26,6 +26,8 @@ impl Errno {
     pub const EINVAL: Self = Self(libc::EINVAL);
     /// Too many open files.
     pub const EMFILE: Self = Self(libc::EMFILE);
+    /// There is no room.
+    pub(crate) const ENOSPC: Self = Self(libc::ENOSPC);
     /// No such system call.
     pub const ENOSYS: Self = Self(libc::ENOSYS);
     /// The machine cannot do this.

@@ -10,8 +10,8 @@ use crate::header::{FILE_HEADER_SIZE, FileHeader, MAGIC, PIPE_HEADER_SIZE, Secti
 use crate::record::{MISC_13, MISC_14};
 use crate::record_walk::{Step, step};
 use crate::{
-    Auxtrace, Comm, Error, EventDescription, FeatureBit, Features, Lost, LostSamples, MappedFile, Mmap, RecordType,
-    SampleFields, SampleId, Task,
+    Auxtrace, Comm, Error, EventDescription, FeatureBit, Features, Ksymbol, Lost, LostSamples, MappedFile, Mmap,
+    RecordType, SampleFields, SampleId, Task, TextPoke,
 };
 
 /// Writes a `perf.data` file, or a stream as `perf record -o -` does, that `perf` 6.1 and the tools built on it read.
@@ -226,6 +226,36 @@ impl<W: Write> Writer<W> {
     /// When `out` fails.
     pub fn write_exit(&mut self, task: &Task) -> Result<(), Error> {
         self.write_task(RecordType::EXIT, 0, task)
+    }
+
+    /// Writes that a symbol of the kernel came or went.
+    ///
+    /// # Errors
+    /// When the name is too long, or `out` fails.
+    pub fn write_ksymbol(&mut self, symbol: &Ksymbol<'_>) -> Result<(), Error> {
+        self.begin();
+        self.u64s(&[symbol.addr.0]);
+        self.u32s(&[symbol.len, u32::from(symbol.ksym_type) | u32::from(symbol.unregister) << 16]);
+        self.c_string(symbol.name);
+        self.end(RecordType::KSYMBOL, 0, &symbol.sample_id)
+    }
+
+    /// Writes that the kernel changed its code.
+    ///
+    /// # Errors
+    /// When there are too many bytes, or `out` fails.
+    pub fn write_text_poke(&mut self, poke: &TextPoke<'_>) -> Result<(), Error> {
+        let lengths = [poke.old, poke.new].map(|bytes| u16::try_from(bytes.len()));
+        let [Ok(old), Ok(new)] = lengths else {
+            let reason = format!("{} bytes became {}: each is 65,535 at most", poke.old.len(), poke.new.len());
+            return Err(Error::CannotWrite { what: "a change of code", reason });
+        };
+        self.begin();
+        self.u64s(&[poke.addr.0]);
+        self.u32s(&[u32::from(old) | u32::from(new) << 16]);
+        self.record.extend(poke.old.iter().chain(poke.new));
+        self.record.resize(self.record.len().next_multiple_of(8), 0);
+        self.end(RecordType::TEXT_POKE, 0, &poke.sample_id)
     }
 
     /// Writes how many records were lost.

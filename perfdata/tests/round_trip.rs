@@ -4,8 +4,8 @@ use std::io::Cursor;
 
 use perfdata::{
     AttrFlags, Avma, Branch, BranchFlags, BranchSampleType, BuildId, BuildIdEntry, Cache, Chunk, ClockData, Comm,
-    CpuMode, Error, EventAttr, EventDescription, EventGroup, FeatureBit, Features, Lost, LostSamples, MappedFile, Mmap,
-    Record, RecordType, Recording, SampleFields, SampleFormat, SampleId, Task, Writer,
+    CpuMode, Error, EventAttr, EventDescription, EventGroup, FeatureBit, Features, Ksymbol, Lost, LostSamples,
+    MappedFile, Mmap, Record, RecordType, Recording, SampleFields, SampleFormat, SampleId, Task, TextPoke, Writer,
 };
 
 fn format() -> SampleFormat {
@@ -99,6 +99,21 @@ fn records<'a>(inode: &'a Mmap<'a>, with_id: &'a Mmap<'a>, comm: &'a Comm<'a>) -
         Record::Exit(task),
         Record::Lost(Lost { id: 11, lost: 5, sample_id: sample_id(6) }),
         Record::LostSamples(LostSamples { lost: 9, misc: 0, sample_id: sample_id(7) }),
+        Record::Ksymbol(Ksymbol {
+            addr: Avma(0xffff_ffff_c000_1000),
+            len: 96,
+            ksym_type: 1,
+            unregister: false,
+            name: b"bpf_prog_6deef7357e7b4530",
+            sample_id: sample_id(8),
+        }),
+        Record::Ksymbol(Ksymbol { unregister: true, name: b"bpf_prog", sample_id: sample_id(9), ..Ksymbol::default() }),
+        Record::TextPoke(TextPoke {
+            addr: Avma(0xffff_ffff_8100_0000),
+            old: b"\x0f\x1f\x44\x00\x00",
+            new: b"\xe8\x01",
+            sample_id: sample_id(10),
+        }),
         Record::FinishedRound,
     ]
 }
@@ -111,6 +126,8 @@ fn write_record(writer: &mut Writer<Cursor<Vec<u8>>>, record: &Record<'_>) {
         Record::Exit(task) => writer.write_exit(task),
         Record::Lost(lost) => writer.write_lost(lost),
         Record::LostSamples(lost) => writer.write_lost_samples(lost),
+        Record::Ksymbol(symbol) => writer.write_ksymbol(symbol),
+        Record::TextPoke(poke) => writer.write_text_poke(poke),
         Record::FinishedRound => writer.write_finished_round(),
         other => panic!("no writer for {other:?}"),
     }

@@ -59,7 +59,7 @@ use crate::session::build_id::build_ids;
 use crate::session::command::{PreparedCommand, find_program};
 use crate::session::command_outcome::CommandStatus;
 use crate::session::followed::{Attached, PlannedFollower};
-use crate::session::kernel_code::KernelCode;
+use crate::session::kernel_code::{BpfCode, KernelChanges, KernelCode};
 use crate::session::kernel_events::KernelEvents;
 use crate::session::limits::{check_files, open_files};
 use crate::session::live::Live;
@@ -158,7 +158,10 @@ impl<'a> Session<'a> {
         let files = open_files();
         check_files(files, cpus(request, machine).len())?;
         let (mut choice, mut follower) = plan(request, machine)?;
-        let events = tasks(&request.target) * cpus(request, machine).len() * choice.events.len();
+        // One more of each CPU tells what the kernel does to its code.
+        let of_kernel =
+            if choice.events.iter().any(|event| event.levels != Levels::User) { machine.online.len() } else { 0 };
+        let events = tasks(&request.target) * cpus(request, machine).len() * choice.events.len() + of_kernel;
         let own = follower.as_ref().map_or(0, |follower| follower.files());
         match check_files(files, events + own) {
             Err(error) if request.tracer.is_open() => {
@@ -344,6 +347,7 @@ impl<'a> Session<'a> {
                 "kernel samples are of no named function: kernel.kptr_restrict hides where the kernel is".to_owned(),
             );
         }
+        self.recorder.bpf.iter_mut().for_each(BpfCode::find);
         let pids = match &self.request.target {
             Target::Command => Vec::new(),
             Target::System => all_processes(),
@@ -424,6 +428,10 @@ fn begin(
         let pid = command.as_ref().map(PreparedCommand::pid);
         followed = follower.attach(request, pid, first, choice)?;
     }
+    let changes = kernel.as_ref().filter(|_| choice.events.iter().any(|event| event.levels != Levels::User));
+    let first = changes.and_then(|kernel| kernel.events().first());
+    let (changes, unseen) = first.map(|first| KernelChanges::open(first, &machine.online)).unwrap_or_default();
+    choice.degradations.extend(unseen);
     let mut producers: Vec<Box<dyn Producer>> = Vec::new();
     producers.extend(kernel.map(|kernel| Box::new(kernel) as Box<dyn Producer>));
     if let Some(Attached { producer, shared, traces }) = followed {
@@ -433,6 +441,8 @@ fn begin(
         tracer = Some(shared);
         producers.push(producer);
     }
+    let tells_of_bpf = changes.is_some();
+    producers.extend(changes.map(|changes| Box::new(changes) as Box<dyn Producer>));
     let mut introduction = Metadata::default();
     producers.iter().for_each(|producer| producer.introduce(&mut introduction));
     let events: Vec<EventDescription> = producers.iter().flat_map(|producer| producer.events()).cloned().collect();
@@ -462,6 +472,7 @@ fn begin(
     tracer.into_iter().for_each(|tracer| control.tell(tracer));
     recorder.control = Some(control);
     recorder.members = request.target.group().map(|group| Members::new(group.clone(), recorder.writer.events()));
+    recorder.bpf = tells_of_bpf.then(|| BpfCode::new(RecordLayout::of_events(recorder.writer.events())));
     recorder.files = MappedFiles::new(RecordLayout::of_events(recorder.writer.events()), !request.no_copies);
     Ok(Begun { live, command, recorder })
 }

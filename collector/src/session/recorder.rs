@@ -12,6 +12,7 @@ use perfdata::{RecordType, Writer};
 use crate::control::Control;
 use crate::errno::Errno;
 use crate::session::cgroups::Cgroups;
+use crate::session::kernel_code::BpfCode;
 use crate::session::lead::Lead;
 use crate::session::mapped_files::MappedFiles;
 use crate::session::members::Members;
@@ -85,6 +86,10 @@ pub(crate) struct Recorder<W: Write> {
     pub(crate) files: MappedFiles,
     pub(crate) cgroups: Cgroups,
     pub(crate) vdso_32: Vdso32,
+    /// Where the kernel's code is recorded, and the kernel tells of programs.
+    pub(crate) bpf: Option<BpfCode>,
+    /// What of them is not in the file that has just ended.
+    unread_bpf: Option<String>,
     /// Those of the control group that is recorded, if one is.
     pub(crate) members: Option<Members>,
     pub(crate) writer: Writer<W>,
@@ -115,6 +120,8 @@ impl<W: Write> Recorder<W> {
             files: MappedFiles::new(layout, false),
             cgroups: Cgroups::new(layout),
             vdso_32: Vdso32::default(),
+            bpf: None,
+            unread_bpf: None,
             members: None,
             writer,
             ring: Vec::new(),
@@ -164,6 +171,7 @@ impl<W: Write> Recorder<W> {
         let rest = std::mem::replace(&mut self.out, held);
         let put = self.put();
         self.out = rest;
+        self.write_bpf()?;
         let all = self.counts_of_all_files();
         let counts = &mut self.tally.counts;
         counts.late = all.late - self.before.late;
@@ -173,6 +181,18 @@ impl<W: Write> Recorder<W> {
         counts.phase_marks = all.phase_marks - self.before.phase_marks;
         self.before = all;
         put
+    }
+
+    /// Writes the code of the programs in which samples of the file fell.
+    fn write_bpf(&mut self) -> Result<(), RecorderError> {
+        let Some(bpf) = &mut self.bpf else { return Ok(()) };
+        let records = bpf.take(self.writer.events(), &mut self.tally.kernel)?;
+        self.writer.write_raw(&records.symbols)?;
+        for body in &records.bodies {
+            self.writer.write_user_record(RecordType(RECORD_TYPE), body)?;
+        }
+        self.unread_bpf = records.degradation;
+        Ok(())
     }
 
     /// What is counted on and on.
@@ -225,7 +245,8 @@ impl<W: Write> Recorder<W> {
                  (llvm-profgen; give it what `hbbp export --format perf-script --stacks-only` writes)"
             )
         });
-        late.into_iter().chain(self.control.as_ref().and_then(Control::degradation))
+        let of_control = self.control.as_ref().and_then(Control::degradation);
+        late.into_iter().chain(of_control).chain(self.unread_bpf.clone())
     }
 
     /// Reads every ring once.
@@ -250,6 +271,7 @@ impl<W: Write> Recorder<W> {
             let record = record?;
             self.cgroups.see(&record);
             self.vdso_32.see(&record);
+            self.bpf.iter_mut().for_each(|bpf| bpf.take_in(&record));
         }
         Ok(self.order.take(&mut self.ring)?)
     }
@@ -297,6 +319,7 @@ impl<W: Write> Recorder<W> {
             let record = record?;
             self.tally.see(&record);
             self.files.see(&record);
+            self.bpf.iter_mut().for_each(|bpf| bpf.pass(&record, &self.tally.kernel, self.lead.is_open()));
         }
         let written = self.writer.write_raw(&self.out);
         self.unmarked += self.out.len();

@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code)]
 
+mod bpf;
 mod child;
 pub(crate) mod control_group;
 mod cpu_clock;
@@ -24,6 +25,7 @@ mod sharing_child;
 mod signals;
 mod thread;
 
+pub(crate) use bpf::{BpfFunction, bpf_program, next_program};
 pub(crate) use child::{StoppedChild, c_strings, is_executable};
 pub use cpu_clock::children_time;
 pub(crate) use cpu_clock::{cpu_time, own_cpu_time, thread_cpu_time, tick, try_timer};

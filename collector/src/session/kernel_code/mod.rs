@@ -1,22 +1,30 @@
-//! Code of the running kernel: the functions in which samples fell are copied when the recording ends.
+//! Code of the running kernel: the functions in which samples fell are copied when the recording ends. What changes before is told by records
+//! of the kernel (`changes`), and BPF programs are read while they are there (`bpf`).
 //!
 //! ```text
 //! samples: addresses of kernel code --+
 //! /proc/kallsyms: functions ----------+-> ranges -> /proc/kcore: bytes -> records hbbpcode, hbbpname
+//! events: KSYMBOL, BPF_EVENT ---------+-> programs -> bpf(2): bytes ----> records hbbpcode
+//!         TEXT_POKE -------------------------------------------------> as they are
 //! ```
 //!
 //! The kernel patches its code while it runs (static keys, alternatives, ftrace), so its file has other instructions, and servers seldom have
 //! the file.
 
+mod bpf;
+mod changes;
 mod kcore;
 mod symbols;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::ops::Range;
 use std::path::Path;
 
 use formats::made_code::{KERNEL_PID, MadeCode};
+
+pub(crate) use bpf::BpfCode;
+pub(crate) use changes::KernelChanges;
 
 use kcore::Kcore;
 use symbols::Symbols;
@@ -34,9 +42,9 @@ const PAGE: u64 = 4096;
 const PIECE: usize = 32 << 10;
 
 /// Addresses of kernel code in samples.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct KernelHits {
-    addresses: HashSet<u64>,
+    addresses: BTreeSet<u64>,
     left_out: bool,
 }
 
@@ -69,11 +77,23 @@ impl KernelHits {
         self.addresses.is_empty()
     }
 
+    /// Whether some are in the range.
+    pub(crate) fn any_in(&self, range: Range<u64>) -> bool {
+        self.addresses.range(range).next().is_some()
+    }
+
+    /// Takes those in the range out: their code is kept otherwise.
+    pub(crate) fn take_out(&mut self, range: Range<u64>) {
+        let within: Vec<u64> = self.addresses.range(range).copied().collect();
+        within.iter().for_each(|at| {
+            self.addresses.remove(at);
+        });
+    }
+
     /// Copies the code around the addresses: from the files `proc/kcore` and `proc/kallsyms` below `root`.
     pub(crate) fn copy(&self, root: &Path) -> io::Result<KernelCode> {
         let kcore = Kcore::open(&root.join("proc/kcore"))?;
-        let mut addresses: Vec<u64> = self.addresses.iter().copied().filter(|at| kcore.has(*at)).collect();
-        addresses.sort_unstable();
+        let addresses: Vec<u64> = self.addresses.iter().copied().filter(|at| kcore.has(*at)).collect();
         let symbols = Symbols::around(&root.join("proc/kallsyms"), &addresses)?;
         let (ranges, no_room) = ranges(&addresses, &symbols);
         let mut code: Vec<(u64, Vec<u8>)> = Vec::new();

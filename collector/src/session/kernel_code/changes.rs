@@ -1,0 +1,175 @@
+//! What the kernel does to its own code while it is recorded: an event on each CPU that counts nothing, and tells of symbols that come and go
+//! (`PERF_RECORD_KSYMBOL`), of BPF programs (`PERF_RECORD_BPF_EVENT`), and of code that is patched (`PERF_RECORD_TEXT_POKE`).
+//!
+//! An event of a thread tells of what this thread does, but whoever patches the kernel patches it for all. So these are events of whole CPUs,
+//! of all there are, whatever is recorded.
+
+use std::ops::Range;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use formats::metadata::Metadata;
+use perf_event_open_sys::bindings as sys;
+use perfdata::{AttrFlags, EventAttr, EventDescription, SampleFormat};
+
+use crate::errno::Errno;
+use crate::machine::cpu_list::CpuList;
+use crate::session::Summary;
+use crate::session::producer::Producer;
+use crate::session::record_layout::records;
+use crate::sys::{EventFd, Ring, Scope};
+
+/// Pages of a ring: room for some 4,000 records.
+const PAGES: usize = 64;
+/// Since Linux 5.1, and since 5.9.
+const SYMBOLS: AttrFlags = AttrFlags::KSYMBOL.union(AttrFlags::BPF_EVENT);
+const ALL: AttrFlags = SYMBOLS.union(AttrFlags::TEXT_POKE);
+
+/// The events and their rings, one for each CPU.
+#[derive(Debug)]
+pub(crate) struct KernelChanges {
+    rings: Vec<(EventFd, Ring)>,
+    /// The event that readers take the records for.
+    id: u64,
+}
+
+impl KernelChanges {
+    /// Opens the events, which tell at once. `first`: the first event of the recording, whose records have the layout that all have. Returns
+    /// what is missing, in a sentence, too.
+    pub(crate) fn open(first: &EventDescription, cpus: &CpuList) -> (Option<Self>, Option<String>) {
+        let id = first.ids.first().copied().unwrap_or(0);
+        let open = |flags| rings(&attr(&first.attr, flags), cpus).map(|rings| Self { rings, id });
+        let missing = |what: &str, why: &str| Some(format!("{what} is not in the recording: {why}"));
+        let changes = "what the kernel changes of its code while it is recorded (patches, BPF programs)";
+        match open(ALL) {
+            Ok(opened) => (Some(opened), None),
+            Err(Errno::EINVAL) => match open(SYMBOLS) {
+                Ok(opened) => {
+                    (Some(opened), missing("what the kernel patches of its code", "Linux tells it from 5.9 on"))
+                }
+                Err(Errno::EINVAL) => (None, missing(changes, "Linux tells it from 5.1 on")),
+                Err(errno) => (None, missing(changes, &errno.to_string())),
+            },
+            Err(Errno::EACCES | Errno::EPERM) => {
+                let why = "that takes kernel.perf_event_paranoid of 0 or lower, or CAP_PERFMON";
+                (None, missing(changes, why))
+            }
+            Err(errno) => (None, missing(changes, &errno.to_string())),
+        }
+    }
+}
+
+/// An event without samples, whose other records have the layout of those of `first`.
+fn attr(first: &EventAttr, changes: AttrFlags) -> EventAttr {
+    use SampleFormat as F;
+    let in_trailer = F::TID | F::TIME | F::ID | F::STREAM_ID | F::CPU | F::IDENTIFIER;
+    let ring_bytes = PAGES * rustix::param::page_size();
+    EventAttr {
+        kind: sys::PERF_TYPE_SOFTWARE,
+        config: u64::from(sys::PERF_COUNT_SW_DUMMY),
+        sample_format: SampleFormat(first.sample_format.0 & in_trailer.0),
+        flags: AttrFlags::SAMPLE_ID_ALL | AttrFlags::USE_CLOCKID | AttrFlags::WATERMARK | changes,
+        clockid: first.clockid,
+        wakeup_events_or_watermark: (ring_bytes / 4) as u32,
+        ..EventAttr::default()
+    }
+}
+
+/// Opens the event on each CPU; one that is not there any more is passed over.
+fn rings(attr: &EventAttr, cpus: &CpuList) -> Result<Vec<(EventFd, Ring)>, Errno> {
+    let mut rings = Vec::new();
+    for cpu in cpus.iter() {
+        match EventFd::open(attr, Scope::Cpu(cpu)) {
+            Ok(event) => {
+                let ring = Ring::map(&event, PAGES)?;
+                rings.push((event, ring));
+            }
+            Err(Errno::ENODEV) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(rings)
+}
+
+/// Gives records the id of an event of the recording, which has none for these: it is the last word of each.
+fn of_event(records_of_ring: &mut [u8], id: u64) {
+    let ends: Vec<usize> = records(records_of_ring)
+        .map_while(Result::ok)
+        .scan(0, |end, record| {
+            *end += record.all.len();
+            Some(*end)
+        })
+        .collect();
+    for end in ends {
+        if let Some(last) = end.checked_sub(8).and_then(|at| records_of_ring.get_mut(at..end)) {
+            last.copy_from_slice(&id.to_le_bytes());
+        }
+    }
+}
+
+impl Producer for KernelChanges {
+    fn events(&self) -> &[EventDescription] {
+        &[]
+    }
+
+    fn introduce(&self, _metadata: &mut Metadata) {}
+
+    fn rings(&self) -> usize {
+        self.rings.len()
+    }
+
+    fn drain(&mut self, ring: usize, records: &mut Vec<u8>) {
+        let before = records.len();
+        if let Some((_, ring)) = self.rings.get_mut(ring) {
+            let _ = ring.drain(records);
+            of_event(&mut records[before..], self.id);
+        }
+    }
+
+    fn polled(&self) -> Vec<(usize, BorrowedFd<'_>)> {
+        self.rings.iter().enumerate().map(|(ring, (event, _))| (ring, event.as_fd())).collect()
+    }
+
+    fn stop(&mut self) {
+        for (event, _) in &self.rings {
+            let _ = event.disable();
+        }
+    }
+
+    fn conclude_file(&mut self, _own: Range<usize>, _summary: &mut Summary) {}
+
+    fn conclude(&mut self, _own: Range<usize>, _summary: &mut Summary) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::record_layout::{RecordLayout, one_event};
+
+    #[test]
+    fn records_are_those_of_an_event_of_the_recording() {
+        let record = |words: &[u64]| -> Vec<u8> {
+            let header = [17, 0, 0, 0, 0, 0, 8 + 8 * words.len() as u8, 0];
+            header.into_iter().chain(words.iter().flat_map(|word| word.to_le_bytes())).collect()
+        };
+        let mut ring = [record(&[1, 2, 77]), record(&[3, 77])].concat();
+        of_event(&mut ring, 5);
+        assert_eq!(ring, [record(&[1, 2, 5]), record(&[3, 5])].concat());
+        // What is cut off stays as it is.
+        let mut cut = record(&[1, 77])[..20].to_vec();
+        of_event(&mut cut, 5);
+        assert_eq!(cut, record(&[1, 77])[..20]);
+    }
+
+    #[test]
+    fn records_have_the_layout_of_the_recording() {
+        let mut first = one_event().remove(0).attr;
+        first.sample_format |= SampleFormat::PERIOD | SampleFormat::BRANCH_STACK | SampleFormat::CPU;
+        let side = attr(&first, ALL);
+        assert!(!side.has_branch_stack());
+        let bytes = [20, 0, 0, 0, 0, 0, 56, 0].into_iter().chain((1..7_u64).flat_map(u64::to_le_bytes));
+        let bytes: Vec<u8> = bytes.collect();
+        let record = crate::session::record_layout::first_record(&bytes, 0).unwrap().unwrap();
+        assert_eq!(RecordLayout::of(&side).time(&record), RecordLayout::of(&first).time(&record));
+        assert_eq!(RecordLayout::of(&side).time(&record), Some(4));
+    }
+}
