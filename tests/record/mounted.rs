@@ -1,6 +1,8 @@
 //! Programs in file systems that only they see, or that are gone when reports are made: layers of an overlay, as containers have them, and
 //! images that are mounted for one program, as snaps are.
 
+use serde_json::Value;
+
 use super::containers::{WITH_ID, WITHOUT_ID, forget_copies, hot, hot_of, is_unread, record_anew, record_by, spins_in};
 use super::linked::built;
 use super::*;
@@ -256,4 +258,35 @@ fn a_recording_that_was_made_inside_is_packed_inside() {
     fs::copy(outside, place.path("mounted/program")).unwrap();
     assert!(is_unread(&place), "another program is there: {:?}", hot(&place));
     assert_eq!(hot_of(&place, Command::new(hbbp()), &archive), ["inside"]);
+}
+
+/// Bursts are of the program's code wherever that is: its hottest blocks are counted by branches, and named when the mount is gone.
+#[test]
+fn blocks_are_counted_by_bursts_there_too() {
+    let Some(place) = Place::to_trace() else { return };
+    let Some(inside) = spins_in(&place, "inside", WITH_ID) else { return };
+    let mounts =
+        [Some((overlay(&place, &inside, false), "merged")), image(&place, &inside).map(|mount| (mount, "mounted"))];
+    for (mount, folder) in mounts.into_iter().flatten().filter(|(mount, _)| can(&place, mount)) {
+        forget_copies(&place);
+        let script = format!("{mount}; exec {folder}/program 1");
+        let mut command = Command::new(hbbp());
+        command.args(["record", "--overhead", "20", "-o"]).arg(place.recording());
+        command.args(["--", "unshare", "-m", "sh", "-ec", &script]).env("HOME", place.path("home"));
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", errors(&output));
+        let mut blocks = Command::new(hbbp());
+        blocks
+            .args(["blocks", "--no-cache", "--format", "json"])
+            .arg(place.recording())
+            .env("HOME", place.path("home"));
+        let output = blocks.output().unwrap();
+        assert!(output.status.success(), "{}", errors(&output));
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let count = |block: &&Value| block["count"].as_f64().unwrap();
+        let blocks = report["blocks"].as_array().unwrap().iter();
+        let most = blocks.max_by(|one, other| count(one).total_cmp(&count(other))).unwrap();
+        assert_eq!(most["function"], "inside", "{folder}: {most}");
+        assert!(most["lbr"].as_f64().unwrap() > 0.0 && most["lbr_streams"].as_f64().unwrap() > 0.0, "{folder}: {most}");
+    }
 }
