@@ -214,5 +214,27 @@ fn an_unprivileged_user_finds_the_executable_of_what_was_replaced() {
         let said = String::from_utf8_lossy(&output.stdout).into_owned() + &errors(&output);
         assert!(said.contains("nothing tells which file it was"), "{said}");
         assert_eq!(hot_of(&place, by_user(&recorder), &place.recording()), ["[unreadable]", "own"], "{id} {files}");
+
+        // In a mount namespace of their own, libraries that are there are found by the root of the process.
+        put(&first);
+        fs::copy(&second[1], place.path("library.so")).unwrap();
+        fs::copy(&first[1], place.path("inner.so")).unwrap();
+        let script = "mount --bind inner.so library.so; exec env LD_PRELOAD=./library.so ./program 60";
+        let in_namespace = |script: &str| {
+            let mut command = by_user(Path::new("unshare"));
+            command.args(["--user", "--map-root-user", "--mount", "sh", "-ec", script]);
+            command
+        };
+        if !in_namespace(&script.replace("60", "0")).status().is_ok_and(|status| status.success()) {
+            testing::skip!(Privileges, "a user can make no namespaces");
+            return;
+        }
+        let mut running = in_namespace(script).spawn().unwrap();
+        let maps = format!("/proc/{}/maps", running.id());
+        wait_for("the program", || fs::read_to_string(&maps).is_ok_and(|maps| maps.contains("/library.so")));
+        let files = record_by(&place, by_user(&recorder), &["-p", &running.id().to_string(), "--duration", "1"]);
+        running.kill().unwrap();
+        running.wait().unwrap();
+        assert_eq!(hot_of(&place, by_user(&recorder), &place.recording()), ["before", "own"], "{id} {files}");
     }
 }
