@@ -31,7 +31,7 @@ int main(int argc, char **argv) {
 "#;
 
 /// `in-memory PROGRAM ARGUMENT..`: executes a copy of a program that is in no folder.
-const IN_MEMORY: &str = r#"
+pub const IN_MEMORY: &str = r#"
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -54,7 +54,7 @@ int main(int argc, char **argv) {
 "#;
 
 pub const WITH_ID: &str = "-Wl,--build-id=sha1";
-const WITHOUT_ID: &str = "-Wl,--build-id=none";
+pub const WITHOUT_ID: &str = "-Wl,--build-id=none";
 
 /// A static program that spends its time in the function `name`.
 pub fn spins_in(place: &Place, name: &str, id: &str) -> Option<PathBuf> {
@@ -64,9 +64,25 @@ pub fn spins_in(place: &Place, name: &str, id: &str) -> Option<PathBuf> {
 }
 
 /// Records as [`Place::run`] does, with copies in the folder `home`.
-fn record(place: &Place, arguments: &[&str]) -> Value {
-    let output = Command::new(hbbp())
-        .args(["record", "--tracer", "none", "--ebs-event", "cpu-clock:u", "-F", "499"])
+pub fn record(place: &Place, arguments: &[&str]) -> Value {
+    record_by(place, Command::new(hbbp()), arguments)
+}
+
+/// The same without the copies that were made before.
+pub fn record_anew(place: &Place, arguments: &[&str]) -> Value {
+    forget_copies(place);
+    record(place, arguments)
+}
+
+pub fn forget_copies(place: &Place) {
+    let _ = fs::remove_dir_all(place.path("home"));
+}
+
+/// As [`record`] does, by a command that goes on as `hbbp`.
+pub fn record_by(place: &Place, mut command: Command, arguments: &[&str]) -> Value {
+    let output = command
+        .args(["record", "--tracer", "none", "--ebs-event", "cpu-clock:u", "-F", "499", "-o"])
+        .arg(place.recording())
         .args(arguments)
         .env("HOME", place.path("home"))
         .current_dir(place.folder())
@@ -77,21 +93,27 @@ fn record(place: &Place, arguments: &[&str]) -> Value {
 }
 
 /// The functions that have a quarter of the counts or more; none where no code can be read, which is said.
-fn hot(place: &Place) -> Vec<String> {
-    let mut mix = Command::new(hbbp());
-    mix.args(["mix", "--no-cache", "--format", "json", "--top", "0", "--rows", "function"]).arg(place.recording());
-    let output = mix.env("HOME", place.path("home")).output().unwrap();
+pub fn hot(place: &Place) -> Vec<String> {
+    hot_of(place, Command::new(hbbp()), &place.recording())
+}
+
+/// The same of a recording or an archive, by a command that goes on as `hbbp`.
+pub fn hot_of(place: &Place, mut command: Command, recording: &Path) -> Vec<String> {
+    command.args(["mix", "--no-cache", "--format", "json", "--top", "0", "--rows", "function"]).arg(recording);
+    let output = command.env("HOME", place.path("home")).output().unwrap();
     if errors(&output).contains("the code of no module could be read") {
         return Vec::new();
     }
     assert!(output.status.success(), "{}", errors(&output));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     let rows = report["rows"].as_array().unwrap().iter().filter(|row| row["share"].as_f64().unwrap() > 0.25);
-    rows.map(|row| row["function"].as_str().unwrap().to_owned()).collect()
+    let mut names: Vec<String> = rows.map(|row| row["function"].as_str().unwrap().to_owned()).collect();
+    names.sort();
+    names
 }
 
 /// Whether no hot code could be read: nothing at all, or no more than the dynamic linker, where a sample may be.
-fn is_unread(place: &Place) -> bool {
+pub fn is_unread(place: &Place) -> bool {
     hot(place).iter().all(|function| function == "[unreadable]")
 }
 
@@ -134,9 +156,7 @@ fn a_program_of_another_root_is_not_that_of_this_one() {
         // With its parent outside, both are told apart in one recording.
         let both = format!("{program} 1 & chroot {jail} {program} 1; wait");
         record(&place, &["--", "sh", "-c", &both]);
-        let mut all = hot(&place);
-        all.sort();
-        assert_eq!(all, ["inside", "outside"], "{id}");
+        assert_eq!(hot(&place), ["inside", "outside"], "{id}");
     }
 }
 
@@ -193,9 +213,7 @@ fn a_program_that_was_written_in_its_place() {
         fs::copy(second, place.path("new")).unwrap();
         // The first is nowhere any more.
         record(&place, &["--", "sh", "-c", "./program 1; sleep 0.5; cat new > program; ./program 1"]);
-        let mut all = hot(&place);
-        all.sort();
-        assert_eq!(all, ["[unreadable]", "second"], "{id}");
+        assert_eq!(hot(&place), ["[unreadable]", "second"], "{id}");
     }
 }
 
@@ -221,19 +239,21 @@ fn the_control_group_of_a_process_is_a_key() {
     let (spin, procs) = (inside.display(), group.processes());
     let script = format!("{spin} 1 & sh -c 'echo $$ > {} && exec {spin} 1'; wait", procs.display());
     record(&place, &["--", "sh", "-c", &script]);
-    let mut mix = Command::new(hbbp());
-    mix.args(["mix", "--no-cache", "--format", "json", "--rows", "cgroup"]).arg(place.recording());
-    let output = mix.output().unwrap();
-    assert!(output.status.success(), "{}", errors(&output));
-    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let shares: BTreeMap<String, f64> = report["rows"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|row| (row["cgroup"].as_str().unwrap().to_owned(), row["share"].as_f64().unwrap()))
-        .collect();
-    let own = shares.iter().find(|(path, _)| path.ends_with(&format!("/{}", group.name()))).map(|(_, share)| *share);
-    assert!(own.is_some_and(|share| (0.3..0.7).contains(&share)), "{shares:?}");
+    let shares = |filter: &[&str]| -> BTreeMap<String, f64> {
+        let mut mix = Command::new(hbbp());
+        mix.args(["mix", "--no-cache", "--format", "json", "--rows", "cgroup"]).args(filter).arg(place.recording());
+        let output = mix.output().unwrap();
+        assert!(output.status.success(), "{}", errors(&output));
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let rows = report["rows"].as_array().unwrap().iter();
+        rows.map(|row| (row["cgroup"].as_str().unwrap().to_owned(), row["share"].as_f64().unwrap())).collect()
+    };
+    let all = shares(&[]);
+    let is_own = |path: &str| path.ends_with(&format!("/{}", group.name()));
+    let (path, share) = all.iter().find(|(path, _)| is_own(path)).unwrap_or_else(|| panic!("{all:?}"));
+    assert!((0.3..0.7).contains(share), "{all:?}");
+    let own = shares(&["--filter", &format!("cgroup={path}")]);
+    assert_eq!(own.keys().collect::<Vec<_>>(), [path], "{own:?}");
 }
 
 /// `perf` finds what was kept, as it does what it keeps itself.

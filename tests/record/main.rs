@@ -8,6 +8,8 @@ mod containers;
 mod contents;
 mod inherited;
 mod limits;
+mod linked;
+mod mounted;
 mod output;
 #[path = "../support/place.rs"]
 mod place;

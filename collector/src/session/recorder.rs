@@ -259,6 +259,7 @@ impl<W: Write> Recorder<W> {
             }
             self.take_in()?;
         }
+        self.files.look();
         self.hear()?;
         self.order.end_round(&mut self.out);
         self.write()

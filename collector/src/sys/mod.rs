@@ -49,7 +49,7 @@ pub(crate) use ptrace::{
     set_signal_mask, signal_info, signal_mask, waiting_signal,
 };
 pub(crate) use registers::{RegisterArea, ThreadRegisters, USER_CS_64};
-pub(crate) use regular_file::{Seen, is_file_of, open_regular, seen, seen_at};
+pub(crate) use regular_file::{Seen, is_file_of, is_of_overlay, open_regular, seen, seen_at};
 pub(crate) use remote::{HeldThread, share_memory};
 pub(crate) use restartable_sequences::section_of_sequences;
 pub(crate) use ring::Ring;

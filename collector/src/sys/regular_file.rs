@@ -12,7 +12,14 @@ use rustix::fs::{
 };
 
 /// File systems whose files are on another device for `stat` than for records of mappings: overlayfs, btrfs, bcachefs, aufs.
-const WITH_OTHER_DEVICES: [i64; 4] = [0x794c_7630, 0x9123_683e, 0xca45_1a4e, 0x6175_6673];
+const WITH_OTHER_DEVICES: [i64; 4] = [OVERLAY, 0x9123_683e, 0xca45_1a4e, 0x6175_6673];
+/// OVERLAYFS_SUPER_MAGIC of linux/magic.h.
+const OVERLAY: i64 = 0x794c_7630;
+
+/// Whether a file is of layers that lie over each other (overlayfs).
+pub(crate) fn is_of_overlay(file: &File) -> bool {
+    fstatfs(file).is_ok_and(|fs| fs.f_type == OVERLAY)
+}
 
 /// Whether a file is the one that is mapped, as its device and inode are told of the mapping.
 pub(crate) fn is_file_of(file: &OwnedFd, stat: &Stat, device: (u32, u32), inode: u64) -> bool {

@@ -25,6 +25,7 @@ use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use formats::file_identity::FileIdentity;
 use formats::metadata::MappedFilesMetadata;
@@ -42,12 +43,16 @@ use crate::session::mapped_files::wanted::WantedRanges;
 use crate::session::record_layout::{
     HEADER, MISC_EXEC, RecordBytes, RecordLayout, SAMPLE, halves, path_of_mapping, word,
 };
-use crate::sys::{Mounts, Server};
+use crate::sys::{Mounts, Server, thread_cpu_time};
 
 /// Files that are open at most.
 const MOST_OPEN: usize = 1024;
 /// Files that are known at most: of others the records stay as they are.
 const MOST_FILES: usize = 1 << 18;
+/// How often it is looked whether files are still at their paths,
+const OFTEN: Duration = Duration::from_millis(500);
+/// and how small a share of the time that takes, however many there are.
+const SHARE: u32 = 1000;
 
 /// All files that were mapped as code.
 #[derive(Debug)]
@@ -66,6 +71,7 @@ pub(crate) struct MappedFiles {
     open: usize,
     keeper: Keeper,
     keeps: bool,
+    next_look: Instant,
 }
 
 #[derive(Debug)]
@@ -97,6 +103,7 @@ impl MappedFiles {
             open: 0,
             keeper: Keeper::new(Folder::of_user()),
             keeps,
+            next_look: Instant::now() + OFTEN,
         }
     }
 
@@ -186,6 +193,9 @@ impl MappedFiles {
                 None => return Mapped::Unidentified,
             },
         };
+        if !key.is_in_memory(pid, &file) {
+            return Mapped::Unidentified;
+        }
         let Ok(metadata) = file.metadata() else { return Mapped::Unidentified };
         let Some(id) = recorded_id(&file) else { return Mapped::NoFile };
         let state = FileIdentity::of(&metadata);
@@ -319,6 +329,16 @@ impl MappedFiles {
         }
     }
 
+    /// Keeps what was replaced meanwhile, if it is time to look: its processes may end soon.
+    pub(crate) fn look(&mut self) {
+        if !self.keeps || Instant::now() < self.next_look {
+            return;
+        }
+        let own = thread_cpu_time();
+        self.keep_replaced();
+        self.next_look = Instant::now() + OFTEN.max(thread_cpu_time().saturating_sub(own) * SHARE);
+    }
+
     /// Keeps files that were at their paths and are not any more, as far as a process lives that has them.
     fn keep_replaced(&mut self) {
         let replaced = |(key, mapped): (&Key, &Mapped)| match mapped {
@@ -331,7 +351,9 @@ impl MappedFiles {
         for (key, id, state, pid) in all {
             let is_it = |file: &File| recorded_id(file).as_ref() == Some(&id);
             // That its name or its rights changed is no matter. Written to in its place, it is another one for those who have it mapped, too.
-            if key.open_here().is_some_and(|file| is_it(&file)) {
+            let here = key.open_here().and_then(|file| Some((FileIdentity::of(&file.metadata().ok()?), file)));
+            if let Some((state, _)) = here.filter(|(_, file)| is_it(file)) {
+                self.files.insert(key, Mapped::Here { id, state, by: pid });
                 continue;
             }
             let file = key.open_of(pid).filter(is_it);

@@ -112,6 +112,32 @@ fn a_deleted_file_is_copied_when_it_is_hit() {
 }
 
 #[test]
+fn what_is_replaced_is_kept_while_its_process_lives() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("program");
+    let mut sleeping = sleeping(&program);
+    let mut files = files(&folder.path().join("kept"));
+    let mut record = sleeping.record();
+    files.identify(&mut record);
+    see(&mut files, &record);
+    let look = |files: &mut MappedFiles| {
+        files.next_look = Instant::now();
+        files.look();
+    };
+    // That its rights changed is no matter.
+    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    look(&mut files);
+    std::fs::remove_file(&program).unwrap();
+    std::fs::copy("/bin/true", &program).unwrap();
+    look(&mut files);
+    assert_eq!(files.open, 0);
+    sleeping.end();
+    let (metadata, failure) = files.conclude(true);
+    assert_eq!((metadata.elsewhere, metadata.kept, failure), (Some(1), Some(1), None));
+    assert_eq!(metadata.copied_bytes, std::fs::metadata("/bin/sleep").ok().map(|sleep| sleep.len()));
+}
+
+#[test]
 fn what_ends_without_a_sample_is_closed() {
     let folder = tempfile::tempdir().unwrap();
     let (sleeping, mut files, _) = deleted(folder.path());
