@@ -1,7 +1,9 @@
 //! Programs whose own file is not what was executed, or not what is at the name by which they were executed: those that the dynamic linker is
 //! given, what is loaded before them, symbolic links, and files in memory.
 
-use super::containers::{IN_MEMORY, WITH_ID, WITHOUT_ID, hot, hot_of, record_anew, record_by, spins_in};
+use super::containers::{
+    IN_MEMORY, WITH_ID, WITHOUT_ID, forget_copies, hot, hot_of, is_unread, record_anew, record_by, spins_in,
+};
 use super::*;
 
 /// `program SECONDS`: its time is in a function of its own, and in one of what was loaded before it.
@@ -133,6 +135,13 @@ fn a_symbolic_link_that_is_moved() {
         let script = "ln -sfn one link; ./link 5 & sleep 0.5; ln -sfn two link; rm one; wait";
         let files = record_anew(&place, &["--", "sh", "-c", script]);
         assert_eq!(hot(&place), ["first"], "{id} {files}");
+        // A copy that was removed is missed, and another file can be named.
+        forget_copies(&place);
+        assert!(is_unread(&place), "{id}: {:?}", hot(&place));
+        let mut mix = Command::new(hbbp());
+        mix.args(["mix", "--no-cache", "--rows", "function", "--binary"]).arg(format!("one={}", first.display()));
+        let output = mix.arg(place.recording()).output().unwrap();
+        assert!(String::from_utf8_lossy(&output.stdout).contains("first"), "{id}: {}", errors(&output));
     }
 }
 

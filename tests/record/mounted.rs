@@ -290,3 +290,32 @@ fn blocks_are_counted_by_bursts_there_too() {
         assert!(most["lbr"].as_f64().unwrap() > 0.0 && most["lbr_streams"].as_f64().unwrap() > 0.0, "{folder}: {most}");
     }
 }
+
+/// The recorder asks the process that serves the file when the recording ends, and not before: it could wait for ever.
+#[test]
+fn a_program_that_a_process_serves() {
+    let Some(place) = Place::to_record() else { return };
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/record/serve.c");
+    let Some(serve) = testing::c_program(&place.path("built"), "serve", &[source], &[]) else { return };
+    fs::create_dir(place.path("served")).unwrap();
+    let serving = |program: &Path| {
+        let (folder, serve, program) = (place.folder().display(), serve.display(), program.display());
+        format!("cd {folder}; {serve} served {program} & until [ -x served/program ]; do kill -0 $!; sleep 0.1; done")
+    };
+    for id in [WITH_ID, WITHOUT_ID] {
+        let (Some(inside), Some(outside)) = (spins_in(&place, "inside", id), spins_in(&place, "outside", id)) else {
+            return;
+        };
+        let mount = serving(&inside);
+        if !can(&place, &mount) {
+            return;
+        }
+        forget_copies(&place);
+        let files = record_by(&place, after(&mount), &["--", "served/program", "1"]);
+        assert_eq!((&files["identified"], &files["kept"]), (&0.into(), &0.into()), "{files}");
+        assert_eq!(hot_of(&place, after(&mount), &place.recording()), ["inside"], "{id}");
+        let other = hot_of(&place, after(&serving(&outside)), &place.recording());
+        assert!(other.iter().all(|function| function == "[unreadable]"), "{id}: {other:?}");
+        assert!(is_unread(&place), "{id}: {:?}", hot(&place));
+    }
+}
