@@ -12,12 +12,12 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use crate::address::Avma;
+use crate::address::{Avma, FileOffset};
 use crate::code::{MadeFunction, made_elf};
 use crate::recording::pages::pages;
 use crate::recording::{
-    AddressSpace, KERNEL, KERNEL_HALF, KERNEL_MODULES, KERNEL_PID, Mapping, ModuleId, ModuleKind, ModuleTable,
-    TaskEvent,
+    AddressSpace, KERNEL, KERNEL_HALF, KERNEL_MODULES, KERNEL_PID, KnownFunction, KnownFunctions, Mapping, ModuleId,
+    ModuleKind, ModuleTable, TaskEvent,
 };
 
 /// The name of code that the kernel has made.
@@ -57,6 +57,7 @@ impl KernelCode {
         names: &BTreeMap<u64, (u64, &[u8])>,
     ) -> (Vec<(u64, TaskEvent)>, u64) {
         let space = mapped(events);
+        know_functions(modules, &space, names);
         self.pieces.sort_unstable();
         let mut copied: BTreeMap<ModuleId, Copied> = BTreeMap::new();
         let (mut known_to, mut left_out) = (0, 0);
@@ -140,6 +141,24 @@ impl Copied {
         };
         (runs.iter().zip(offsets).filter_map(mapping).collect(), without_room as u64)
     }
+}
+
+/// Gives the kernel's modules the names of their functions: what has no code has them all the same.
+fn know_functions(modules: &mut ModuleTable, space: &AddressSpace, names: &BTreeMap<u64, (u64, &[u8])>) {
+    let mut known: BTreeMap<ModuleId, Vec<KnownFunction>> = BTreeMap::new();
+    for (&at, &(end, name)) in names.range(KERNEL_HALF..) {
+        let (module, base) = match space.find(Avma(at)) {
+            Some(mapping) => (mapping.module, mapping.start.0.wrapping_sub(mapping.pgoff)),
+            // As samples there are.
+            None => (modules.intern(KERNEL.as_bytes(), None), 0),
+        };
+        if modules.get(module).kind.is_kernel() {
+            let [start, end] = [at, end].map(|at| FileOffset(at.wrapping_sub(base)));
+            let name = String::from_utf8_lossy(name).into_owned();
+            known.entry(module).or_default().push(KnownFunction { start, end, name });
+        }
+    }
+    known.into_iter().for_each(|(module, functions)| modules.set_functions(module, KnownFunctions::new(functions)));
 }
 
 /// The module of code that nothing is mapped at: the kernel's image below its modules, and above what the kernel has made, BPF programs and trampolines.
