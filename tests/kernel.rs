@@ -741,3 +741,28 @@ void _start(void) { for (;;) enter(5); }
     assert!(of_program.contains("work:") && of_program.contains("enter:"), "{of_program}");
     assert_eq!(profile("module.data", MODULE, &module), of_program);
 }
+
+/// A clock counts the kernel as if its instructions took as long as those of the program: nobody knows how long they take.
+#[test]
+fn counts_of_the_kernel_are_less_certain_than_chance_makes_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let binary = synthetic::program(folder.path(), "four", &[]).unwrap();
+    let mut recorder = Recorder::traced(&binary);
+    recorder.map(&mapping(b"[kernel.kallsyms]_text"));
+    for _ in 0..2000 {
+        recorder.burst(&Burst { ip: A, branches: &[(A_JNE, C), (D_JMP, A)], instructions: 25, period: 1000 });
+        recorder.sample(A);
+        recorder.kernel_sample(TEXT);
+    }
+    name_alone(&mut recorder);
+    let file = write(folder.path(), recorder, Some(BUILD_ID));
+    let csv = support::stdout(&["mix", "-i", &file, "--rows", "module", "--format", "csv"]);
+    let mut rows = csv::Reader::from_reader(csv.as_bytes());
+    let at = |name: &str| csv.lines().next().unwrap().split(',').position(|title| title == name).unwrap();
+    let (share, error) = (at("share"), at("share_error"));
+    let row = rows.records().map(Result::unwrap).find(|row| &row[0] == KERNEL).unwrap();
+    let [share, error] = [share, error].map(|at| row[at].parse::<f64>().unwrap());
+    assert!((share - 0.5).abs() < 1e-9, "{csv}");
+    // Chance alone makes it some 2 % of half of all.
+    assert!((0.15..0.4).contains(&error), "{csv}");
+}

@@ -33,7 +33,7 @@ use crate::recording::{
     ModuleTable, RecordCounts, Selection, Sources, StackStatistics, StackUse, Subset, Totals, Tracer, Vendor,
     metadata_of, read_samples, read_tasks,
 };
-use crate::uncertainty::{CountKind, Design, Replicates, Resampling, SLICES, Sampled, Slice, made_up};
+use crate::uncertainty::{ClockedCode, CountKind, Design, Replicates, Resampling, SLICES, Sampled, Slice, made_up};
 use crate::walks::{Reading, Spaces, Streams, Walked, WalkedCode};
 
 /// What reports call branches that were traced in software.
@@ -302,7 +302,8 @@ pub fn analyze_paths(
         .into_iter()
         .map(|mut counts| {
             let blocks = decide_blocks(&counts, &decider, modules.get(counts.module), bytes_per_instruction);
-            let sampled = sampled_rows(&counts, &blocks, &resampling);
+            let is_clocked = sources.only_clock_sees(counts.code_kind(modules.get(counts.module)));
+            let sampled = sampled_rows(&counts, &blocks, &resampling, is_clocked);
             counts.sliced = Vec::new();
             CountedModule { counts, blocks, sampled }
         })
@@ -430,12 +431,20 @@ fn unweighed(starts: &[LocatedStart]) -> Replicates {
     replicates
 }
 
-/// The replicates of the executions of all sums, by the sources that were chosen.
-fn sampled_rows(counts: &ModuleCounts, blocks: &[CountedBlock], resampling: &Resampling) -> Vec<Sampled> {
+/// The replicates of the executions of all sums, by the sources that were chosen. `is_clocked`: a clock counts the code beside bursts of other
+/// code.
+fn sampled_rows(
+    counts: &ModuleCounts,
+    blocks: &[CountedBlock],
+    resampling: &Resampling,
+    is_clocked: bool,
+) -> Vec<Sampled> {
+    let mut clocked = ClockedCode::new(counts);
     let rows = counts.sums.iter().enumerate().map(|(row, (_, index, _))| {
         let block = blocks.binary_search_by_key(index, |block| block.index).ok().map(|at| &blocks[at]);
         block.map_or_else(Sampled::default, |block| {
-            resampling.executions(block.count.chosen, counts, row, block.size.instructions)
+            let sampled = resampling.executions(block.count.chosen, counts, row, block.size.instructions);
+            if is_clocked { clocked.with_errors(*index, sampled) } else { sampled }
         })
     });
     rows.collect()
@@ -533,7 +542,7 @@ fn describe_32_bit_code(counted: &[CountedModule], modules: &ModuleTable, source
     (part > 0.0).then(|| {
         format!(
             "{:.2} % of the instructions (estimated) are 32-bit code, which bursts do not follow: samples of {} count it, as if all \
-             instructions took the same time, and its ± knows of chance alone",
+             instructions took the same time: its ± is the wider for it",
             100.0 * part / total,
             ebs.name
         )
