@@ -766,3 +766,21 @@ fn counts_of_the_kernel_are_less_certain_than_chance_makes_them() {
     // Chance alone makes it some 2 % of half of all.
     assert!((0.15..0.4).contains(&error), "{csv}");
 }
+
+/// Branch stacks of the hardware have the way into the kernel: what it does for a program stands below the function that asked for it.
+#[test]
+fn system_calls_tie_the_kernel_to_the_program() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = ".globl _start\n.type _start, @function\n_start: nop\nsyscall\njmp _start\n.size _start, .-_start\n";
+    let Some(binary) = synthetic::assemble(folder.path(), "four", source, &[]) else { return };
+    let mut recorder = Recorder::new(&binary);
+    recorder.map(&mapping(b"[kernel.kallsyms]_text"));
+    let work = TEXT + C - A;
+    let around = [(A + 3, A), (A + 1, TEXT), (TEXT + 9, work), (work + 2, TEXT + 14), (TEXT + 18, A + 3)];
+    (0..20).for_each(|_| recorder.stack(&[around, around, around].concat()));
+    name_alone(&mut recorder);
+    let file = write(folder.path(), recorder, None);
+    let folded = support::stdout(&["export", "--format", "folded", "-i", &file]);
+    assert!(folded.lines().any(|line| line.contains("_start;entry")), "{folded}");
+    assert!(folded.contains("work"), "{folded}");
+}
