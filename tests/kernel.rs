@@ -744,3 +744,213 @@ fn the_kernel_has_a_profile_where_its_file_is_given() {
     assert_eq!(profile(&["--binary", &kernel]), of_kernel);
     assert_eq!(profile(&["--binary", &kernel, "--binary", program]), of_program);
 }
+
+/// Names alone, of a recording where nobody may read the kernel's memory.
+fn name_alone(recorder: &mut Recorder) {
+    let work = C - A;
+    let names: Vec<(u64, u64, &[u8])> = vec![(TEXT, work, b"entry"), (TEXT + work, 5, b"work"), (MODULE, 16, b"read")];
+    recorder.code(&MadeCode::Named { pid: KERNEL_PID, names });
+}
+
+/// A sample of 1,000 ns is 12.5 instructions, as of the kernel without names.
+#[test]
+fn functions_have_their_names_without_their_code() {
+    let folder = tempfile::tempdir().unwrap();
+    let sides = [false, true].map(|named| {
+        let mut recorder = recorder(folder.path(), b"[kernel.kallsyms]_text")?;
+        recorder.map(&Mmap { start: Avma(MODULE), len: 0x1000, pgoff: 0, ..mapping(b"[ext4]") });
+        recorder.kernel_sample(MODULE + 4);
+        recorder.kernel_sample(moved(D) + 0x1000);
+        if named {
+            name_alone(&mut recorder);
+        }
+        Some(write(folder.path(), recorder, Some(BUILD_ID)))
+    });
+    let [Some(_), Some(file)] = sides else { return };
+    let expected = [("[unreadable] [unreadable]", 12.5), ("entry [unreadable]", 37.5), ("work [unreadable]", 12.5)];
+    assert_eq!(rows(&file, KEYS, &[]), is(&expected));
+    assert_eq!(rows(&file, "module", &[]), [(KERNEL.to_owned(), 6250)], "all of it, as without names");
+    let csv = support::stdout(&["mix", "-i", &file, "--rows", "module,function", "--format", "csv"]);
+    assert!(csv.lines().any(|line| line.starts_with("[ext4],read,12.5,")), "{csv}");
+    let folded = support::stdout(&["export", "--format", "folded", "-i", &file]);
+    for function in ["entry", "work", "read", "[unread code of [kernel.kallsyms]]"] {
+        assert!(folded.lines().any(|line| line.contains(&format!(";{function} "))), "{function}: {folded}");
+    }
+    let summary = support::stdout(&["annotate", "-i", &file, "--summary"]);
+    let row = |function: &str| {
+        summary.lines().find(|line| line.contains(&format!(" {function}  "))).unwrap_or_else(|| panic!("{summary}"))
+    };
+    assert!(row("entry").contains('%') && row("work").contains('%') && row("read").contains("[ext4]"), "{summary}");
+    let annotated = support::stdout(&["annotate", "-i", &file, "-f", "entry"]);
+    assert!(annotated.contains("entry ([kernel.kallsyms])") && annotated.contains("not readable"), "{annotated}");
+    let page = folder.path().join("page.html");
+    support::stdout(&["report", "-i", &file, "-o", page.to_str().unwrap()]);
+    let by_function = support::stdout(&["diff", &file, &file, "--rows", "function", "--format", "csv"]);
+    assert!(by_function.lines().any(|line| line.starts_with("entry,")), "{by_function}");
+}
+
+/// `perf record` keeps the list of the kernel's symbols by build id: of this boot, or of another one.
+#[test]
+fn the_list_that_perf_keeps_names_functions() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(recorder) = recorder(folder.path(), b"[kernel.kallsyms]_text") else { return };
+    let file = write(folder.path(), recorder, Some(BUILD_ID));
+    let kept = folder.path().join(format!(".debug/.build-id/{}/{}", &BUILD_ID[..2], &BUILD_ID[2..]));
+    std::fs::create_dir_all(&kept).unwrap();
+    let functions = |text: u64| {
+        let work = text + C - A;
+        let list =
+            format!("{text:016x} T _text\n{text:016x} t entry\n{work:016x} t work\n{:016x} T _etext\n", work + 16);
+        std::fs::write(kept.join("kallsyms"), list).unwrap();
+        let mut hbbp = support::hbbp();
+        hbbp.env("HOME", folder.path()).args(["mix", "-i", &file, "--rows", "module,function", "--format", "csv"]);
+        let csv = String::from_utf8(hbbp.output().unwrap().stdout).unwrap();
+        let rows = csv.lines().filter_map(|line| line.strip_prefix(&format!("{KERNEL},")));
+        let mut rows: Vec<String> = rows.map(|row| row.split(',').take(2).collect::<Vec<_>>().join(" ")).collect();
+        rows.sort();
+        rows
+    };
+    assert_eq!(functions(TEXT), ["entry 37.5", "work 12.5"]);
+    assert_eq!(functions(LINKED), ["entry 37.5", "work 12.5"], "of another boot");
+    assert_eq!(functions(LINKED + 0x123), ["[unreadable] 50"], "it cannot be of this kernel");
+}
+
+/// Debug information of a module is relocatable, as its code is: in its own file, packed by the compiler, and in a separate file.
+#[test]
+fn modules_have_lines_of_their_source() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(file) = record_module(folder.path(), b"/lib/modules/6.1.0/kernel/fs/ext4/ext4.ko") else { return };
+    let line_of = |text: &str| 1 + MODULE_SOURCE.lines().position(|line| line == text).unwrap();
+    let lines = |module: &Path| {
+        let given = format!("ext4.ko={}", module.display());
+        let keys = "function,file,line";
+        let csv = support::stdout(&[
+            "mix",
+            "-i",
+            &file,
+            "--binary",
+            &given,
+            "--rows",
+            keys,
+            "--filter",
+            "module~ext4",
+            "--format",
+            "csv",
+        ]);
+        let row = |function: &str, text: &str| {
+            let wanted = format!("ext4.s:{}", line_of(text));
+            csv.lines()
+                .any(|row| row.starts_with(&format!("{function},")) && row.contains("ext4.s,") && row.contains(&wanted))
+        };
+        (row("write", "write: nop") && row("read", "    call printk") && row("slow", "slow: nop"), csv)
+    };
+    for how in ["-g", "-gdwarf-4", "-gz"] {
+        let Some(module) = synthetic::assemble(folder.path(), "ext4.ko", MODULE_SOURCE, &["-c", "-g", how]) else {
+            return;
+        };
+        let (are_there, csv) = lines(&module);
+        assert!(are_there, "{how}: {csv}");
+    }
+    let Some(module) = synthetic::assemble(folder.path(), "ext4.ko", MODULE_SOURCE, &["-c", "-g"]) else { return };
+    let apart = folder.path().join("ext4.ko.debug");
+    let [module_text, apart_text] = [&module, &apart].map(|path| path.to_str().unwrap());
+    let objcopy = |arguments: &[&str]| {
+        std::process::Command::new("objcopy").args(arguments).status().is_ok_and(|status| status.success())
+    };
+    let link = format!("--add-gnu-debuglink={apart_text}");
+    if !objcopy(&["--only-keep-debug", module_text, apart_text]) || !objcopy(&["--strip-debug", &link, module_text]) {
+        return testing::skip!(Tool, "objcopy does not split debug information");
+    }
+    let (are_there, csv) = lines(&module);
+    assert!(are_there, "apart: {csv}");
+    std::fs::remove_file(&apart).unwrap();
+    assert!(!lines(&module).0, "nothing else has them");
+}
+
+/// A module has the profile of a program of the same code.
+#[test]
+fn a_module_has_a_profile_where_its_file_is_given() {
+    const CODE: &str = "
+__attribute__((noinline)) int work(int n) { int sum = 0; for (int i = 0; i < n; i++) sum += i ^ n; return sum; }
+int enter(int n) {
+    if (n > 3)
+        return work(n) + work(n + 1);
+    return n;
+}
+void _start(void) { for (;;) enter(5); }
+";
+    let folder = tempfile::tempdir().unwrap();
+    let [source, module, program] = ["ext4.c", "ext4.ko", "linked"].map(|name| folder.path().join(name));
+    std::fs::write(&source, CODE).unwrap();
+    let gcc = |arguments: &[&str], output: &Path, input: &Path| {
+        let mut gcc = std::process::Command::new("gcc");
+        gcc.args(arguments).arg("-o").arg(output).arg(input).status().is_ok_and(|status| status.success())
+    };
+    let compile = ["-c", "-g", "-O1", "-ffreestanding", "-fno-pic", "-fcf-protection=none"];
+    if !gcc(&compile, &module, &source)
+        || !gcc(&["-nostdlib", "-static", "-no-pie", "-Wl,-Ttext=0x401000"], &program, &module)
+    {
+        return testing::skip!(Tool, "gcc does not compile");
+    }
+    let profile = |name: &str, at: u64, file: &Path| {
+        let mut recorder = Recorder::new(&program);
+        recorder.map(&Mmap { start: Avma(MODULE), len: 0x2000, pgoff: 0, ..mapping(b"/lib/modules/6.1.0/ext4.ko") });
+        for offset in 0..0x30 {
+            let times = 1 + offset % 7;
+            (0..times).for_each(|_| match at {
+                MODULE => recorder.kernel_sample(at + offset),
+                _ => recorder.sample(at + offset),
+            });
+        }
+        let data = folder.path().join(name);
+        std::fs::write(&data, recorder.finish(&features(None))).unwrap();
+        let file = file.to_str().unwrap();
+        support::stdout(&["export", "--format", "llvm-text", "-i", data.to_str().unwrap(), "--binary", file])
+    };
+    let of_program = profile("program.data", 0x40_1000, &program);
+    assert!(of_program.contains("work:") && of_program.contains("enter:"), "{of_program}");
+    assert_eq!(profile("module.data", MODULE, &module), of_program);
+}
+
+/// A clock counts the kernel as if its instructions took as long as those of the program: nobody knows how long they take.
+#[test]
+fn counts_of_the_kernel_are_less_certain_than_chance_makes_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let binary = synthetic::program(folder.path(), "four", &[]).unwrap();
+    let mut recorder = Recorder::traced(&binary);
+    recorder.map(&mapping(b"[kernel.kallsyms]_text"));
+    for _ in 0..2000 {
+        recorder.burst(&Burst { ip: A, branches: &[(A_JNE, C), (D_JMP, A)], instructions: 25, period: 1000 });
+        recorder.sample(A);
+        recorder.kernel_sample(TEXT);
+    }
+    name_alone(&mut recorder);
+    let file = write(folder.path(), recorder, Some(BUILD_ID));
+    let csv = support::stdout(&["mix", "-i", &file, "--rows", "module", "--format", "csv"]);
+    let mut rows = csv::Reader::from_reader(csv.as_bytes());
+    let at = |name: &str| csv.lines().next().unwrap().split(',').position(|title| title == name).unwrap();
+    let (share, error) = (at("share"), at("share_error"));
+    let row = rows.records().map(Result::unwrap).find(|row| &row[0] == KERNEL).unwrap();
+    let [share, error] = [share, error].map(|at| row[at].parse::<f64>().unwrap());
+    assert!((share - 0.5).abs() < 1e-9, "{csv}");
+    // Chance alone makes it some 2 % of half of all.
+    assert!((0.15..0.4).contains(&error), "{csv}");
+}
+
+/// Branch stacks of the hardware have the way into the kernel: what it does for a program stands below the function that asked for it.
+#[test]
+fn system_calls_tie_the_kernel_to_the_program() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = ".globl _start\n.type _start, @function\n_start: nop\nsyscall\njmp _start\n.size _start, .-_start\n";
+    let Some(binary) = synthetic::assemble(folder.path(), "four", source, &[]) else { return };
+    let mut recorder = Recorder::new(&binary);
+    recorder.map(&mapping(b"[kernel.kallsyms]_text"));
+    let work = TEXT + C - A;
+    let around = [(A + 3, A), (A + 1, TEXT), (TEXT + 9, work), (work + 2, TEXT + 14), (TEXT + 18, A + 3)];
+    (0..20).for_each(|_| recorder.stack(&[around, around, around].concat()));
+    name_alone(&mut recorder);
+    let file = write(folder.path(), recorder, None);
+    let folded = support::stdout(&["export", "--format", "folded", "-i", &file]);
+    assert!(folded.lines().any(|line| line.contains("_start;entry")), "{folded}");
+    assert!(folded.contains("work"), "{folded}");
+}

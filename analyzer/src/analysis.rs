@@ -29,11 +29,11 @@ use crate::paths::{BranchPaths, CodeMap, PathQuery, PathWalker, Wanted};
 use crate::processor_trace::follow;
 use crate::progress::{Progress, Step};
 use crate::recording::{
-    CodeKind, Context, ContextId, EventKind, Granularity, Module, ModuleId, ModuleKind, ModuleTable, RecordCounts,
-    Selection, Sources, StackStatistics, StackUse, Subset, Totals, Tracer, Vendor, metadata_of, read_samples,
-    read_tasks,
+    CodeKind, Context, ContextId, EventKind, Granularity, KnownFunction, KnownFunctions, Module, ModuleId, ModuleKind,
+    ModuleTable, RecordCounts, Selection, Sources, StackStatistics, StackUse, Subset, Totals, Tracer, Vendor,
+    metadata_of, read_samples, read_tasks,
 };
-use crate::uncertainty::{CountKind, Design, Replicates, Resampling, SLICES, Sampled, Slice, made_up};
+use crate::uncertainty::{ClockedCode, CountKind, Design, Replicates, Resampling, SLICES, Sampled, Slice, made_up};
 use crate::walks::{Reading, Spaces, Streams, Walked, WalkedCode};
 
 /// What reports call branches that were traced in software.
@@ -242,7 +242,8 @@ pub fn analyze_paths(
     let groups = Groups::new(options.group_by, &totals, &tasks.timeline, &tasks.phases);
     let located = locate(&totals, &tasks.timeline, &mut modules, &sources, &groups, options.detail);
     let open = |id| opened.take(id).map_or_else(|| search.open(modules.get(id)), Ok);
-    let mut counted = count_modules(&located, &totals.stacks, open, (options.threads, progress));
+    let names = |id| search.known_functions(modules.get(id));
+    let mut counted = count_modules(&located, &totals.stacks, (open, names), (options.threads, progress));
     let estimate = estimate(&located, &counted, &modules, &sources, full_burst, &machine);
     if estimate.is_some() {
         degradations.append(&mut machine.degradations);
@@ -301,7 +302,8 @@ pub fn analyze_paths(
         .into_iter()
         .map(|mut counts| {
             let blocks = decide_blocks(&counts, &decider, modules.get(counts.module), bytes_per_instruction);
-            let sampled = sampled_rows(&counts, &blocks, &resampling);
+            let is_clocked = sources.only_clock_sees(counts.code_kind(modules.get(counts.module)));
+            let sampled = sampled_rows(&counts, &blocks, &resampling, is_clocked);
             counts.sliced = Vec::new();
             CountedModule { counts, blocks, sampled }
         })
@@ -385,13 +387,14 @@ fn factors_by_context(totals: &Totals, located: &Located, estimate: &Estimate) -
 fn count_modules(
     located: &Located,
     stacks: &StackStatistics,
-    open: impl Fn(ModuleId) -> Result<Binary, NoCode> + Sync,
+    (open, names): (impl Fn(ModuleId) -> Result<Binary, NoCode> + Sync, impl Fn(ModuleId) -> KnownFunctions + Sync),
     (threads, progress): (usize, Progress<'_>),
 ) -> Vec<ModuleCounts> {
     let work: Vec<(ModuleId, &ModuleHits)> = located.modules.iter().map(|(id, hits)| (*id, hits)).collect();
     let (of, done) = (work.len(), AtomicUsize::new(0));
     let counted = in_parallel(work, threads, |(id, hits)| {
         let counts = count_module(id, hits, open(id), stacks);
+        let counts: Vec<ModuleCounts> = counts.into_iter().map(|counts| counts.with_names(|| names(id))).collect();
         progress(Step::Counting { done: done.fetch_add(1, Ordering::Relaxed) + 1, of });
         counts
     });
@@ -428,12 +431,20 @@ fn unweighed(starts: &[LocatedStart]) -> Replicates {
     replicates
 }
 
-/// The replicates of the executions of all sums, by the sources that were chosen.
-fn sampled_rows(counts: &ModuleCounts, blocks: &[CountedBlock], resampling: &Resampling) -> Vec<Sampled> {
+/// The replicates of the executions of all sums, by the sources that were chosen. `is_clocked`: a clock counts the code beside bursts of other
+/// code.
+fn sampled_rows(
+    counts: &ModuleCounts,
+    blocks: &[CountedBlock],
+    resampling: &Resampling,
+    is_clocked: bool,
+) -> Vec<Sampled> {
+    let mut clocked = ClockedCode::new(counts);
     let rows = counts.sums.iter().enumerate().map(|(row, (_, index, _))| {
         let block = blocks.binary_search_by_key(index, |block| block.index).ok().map(|at| &blocks[at]);
         block.map_or_else(Sampled::default, |block| {
-            resampling.executions(block.count.chosen, counts, row, block.size.instructions)
+            let sampled = resampling.executions(block.count.chosen, counts, row, block.size.instructions);
+            if is_clocked { clocked.with_errors(*index, sampled) } else { sampled }
         })
     });
     rows.collect()
@@ -531,7 +542,7 @@ fn describe_32_bit_code(counted: &[CountedModule], modules: &ModuleTable, source
     (part > 0.0).then(|| {
         format!(
             "{:.2} % of the instructions (estimated) are 32-bit code, which bursts do not follow: samples of {} count it, as if all \
-             instructions took the same time, and its ± knows of chance alone",
+             instructions took the same time: its ± is the wider for it",
             100.0 * part / total,
             ebs.name
         )
@@ -634,22 +645,32 @@ impl CountedModule {
         block.count.features(block.size, CodeFeatures::of(&self.counts.code, block.index))
     }
 
-    /// The function of a block in its module's table; 0 where the code was not read.
+    /// The number of the function that a block belongs to, in its module; that of no other where neither code nor name is known.
     pub fn function_id(&self, index: u32) -> u32 {
         match &self.counts.code {
             Code::Read(code) => code.blocks.blocks()[index as usize].function.0,
-            Code::Unread { .. } => 0,
+            Code::Unread { blocks, functions, .. } => {
+                blocks.get(index as usize).and_then(|block| functions.at(block.start)).unwrap_or(u32::MAX)
+            }
         }
     }
 
-    /// The symbol of the function a block belongs to; `None` where the code was not read.
+    /// The symbol of the function a block belongs to; `None` where neither code nor name is known.
     pub fn function_symbol(&self, index: u32) -> Option<Svma> {
         match &self.counts.code {
             Code::Read(code) => {
                 let block = code.blocks.blocks().get(index as usize)?;
                 Some(code.functions.get(block.function).symbol)
             }
-            Code::Unread { .. } => None,
+            Code::Unread { .. } => Some(Svma(self.known_function(index)?.start.0)),
+        }
+    }
+
+    /// The function of a block of code that was not read, where its name is known.
+    pub(crate) fn known_function(&self, index: u32) -> Option<&KnownFunction> {
+        match &self.counts.code {
+            Code::Read(_) => None,
+            Code::Unread { blocks, functions, .. } => functions.around(blocks.get(index as usize)?.start),
         }
     }
 
@@ -659,14 +680,14 @@ impl CountedModule {
         Some(code.source(joined(self.blocks.iter().map(|block| block.start..block.end)), threads))
     }
 
-    /// Name of the function a block belongs to, demangled; `None` where the code was not read.
+    /// Name of the function a block belongs to, demangled; `None` where neither code nor name is known.
     pub fn function_name(&self, index: u32) -> Option<String> {
         match &self.counts.code {
             Code::Read(code) => {
                 let block = &code.blocks.blocks()[index as usize];
                 Some(demangle(&code.functions.name(block.function)))
             }
-            Code::Unread { .. } => None,
+            Code::Unread { .. } => Some(demangle(&self.known_function(index)?.name)),
         }
     }
 }

@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 use super::key::Key;
 
 /// Changes with what an entry looks like around its findings; those are of one build.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 const MAGIC: &[u8; 8] = b"hbbpkept";
 /// What the first digest is of begins here.

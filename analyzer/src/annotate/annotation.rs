@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::Analysis;
-use crate::address::Svma;
+use crate::address::{FileOffset, Svma};
 use crate::annotate::function::{AnnotatedFunction, Code as FunctionCode};
 use crate::annotate::graph::blocks_by_symbol;
 use crate::annotate::place::Places;
@@ -14,6 +14,7 @@ use crate::code::demangle;
 use crate::counting::Code;
 use crate::lines::{SourceIndex, joined, short_names};
 use crate::mix::{Dimension, Filter};
+use crate::recording::KnownFunctions;
 use crate::uncertainty::SampledBlocks;
 
 /// What to annotate.
@@ -208,7 +209,13 @@ fn functions(analysis: &Analysis, ranked: Vec<Ranked>, sampled: &SampledBlocks<'
     let mut annotated: BTreeMap<usize, AnnotatedFunction> = BTreeMap::new();
     for (index, of_module) in by_module {
         let module = &analysis.counted[index];
-        let Code::Read(code) = &module.counts.code else { continue };
+        let code = match &module.counts.code {
+            Code::Read(code) => code,
+            Code::Unread { functions, .. } => {
+                annotated.extend(of_module.into_iter().map(|(rank, of)| (rank, without_code(of, functions))));
+                continue;
+            }
+        };
         let (flow_index, ways) = all_ways.module(module, code);
         let of_function = FunctionCode {
             code,
@@ -241,6 +248,26 @@ fn functions(analysis: &Analysis, ranked: Vec<Ranked>, sampled: &SampledBlocks<'
         }
     }
     annotated.into_values().collect()
+}
+
+/// A function of which nothing but the name is known.
+fn without_code(of: Ranked, functions: &KnownFunctions) -> AnnotatedFunction {
+    let known = functions.around(FileOffset(of.symbol.0));
+    AnnotatedFunction {
+        name: of.name,
+        module: of.module,
+        start: of.symbol,
+        executed: of.executed,
+        executed_interval: of.executed_interval,
+        share_interval: of.share_interval,
+        time: of.time,
+        calls: None,
+        has_ways: false,
+        blocks: Vec::new(),
+        unreadable: known.map(|known| Svma(known.start.0)..Svma(known.end.0)).into_iter().collect(),
+        loops: Some(Vec::new()),
+        edges: Vec::new(),
+    }
 }
 
 /// The debug information of these functions, by module.

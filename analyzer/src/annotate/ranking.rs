@@ -5,8 +5,6 @@ use std::collections::BTreeMap;
 use crate::Analysis;
 use crate::address::Svma;
 use crate::annotate::time::{TimeShare, Times};
-use crate::code::demangle;
-use crate::counting::Code;
 use crate::uncertainty::{Interval, Sampled, SampledBlocks};
 
 /// A function that was seen.
@@ -30,19 +28,18 @@ pub struct Ranked {
     pub time: Option<TimeShare>,
 }
 
-/// All functions with counts in code that was read, those with the most executed instructions first.
+/// All functions with counts whose names are known, those with the most executed instructions first.
 pub(super) fn ranking(analysis: &Analysis, blocks: &SampledBlocks<'_>) -> Vec<Ranked> {
     let instructions = analysis.instructions();
     let times = Times::of(analysis);
     let mut ranked = Vec::new();
     for (index, module) in analysis.counted.iter().enumerate() {
-        let Code::Read(code) = &module.counts.code else { continue };
         // Parts of a function between which other symbols lie are one.
         let mut functions: BTreeMap<Svma, (String, f64, Sampled)> = BTreeMap::new();
         for (block, sampled) in blocks.of_module(index) {
-            let id = code.blocks.blocks()[block.index as usize].function;
-            let name = || demangle(&code.functions.name(id));
-            let function = functions.entry(code.functions.get(id).symbol);
+            let Some(symbol) = module.function_symbol(block.index) else { continue };
+            let name = || module.function_name(block.index).unwrap_or_default();
+            let function = functions.entry(symbol);
             let (_, executed, sum) = function.or_insert_with(|| (name(), 0.0, Sampled::default()));
             *executed += block.count.count * block.size.instructions;
             sum.add(sampled, block.size.instructions);

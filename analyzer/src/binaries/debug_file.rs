@@ -33,6 +33,14 @@ impl DebugFile {
         Self::open(path, |image| image.build_id() == Some(build_id))
     }
 
+    /// Debug information of a module of the kernel is relocatable, as its code is.
+    fn loaded(self) -> Option<Self> {
+        if !self.image.is_relocatable() {
+            return Some(self);
+        }
+        Some(DebugFile { image: self.image.loaded_module().ok()?, path: self.path })
+    }
+
     /// The file, if it is the one to which `dwz` moved something.
     fn alternate(path: PathBuf, id: &BuildId) -> Option<Self> {
         Self::open(path, |image| image.alternate_id().as_ref() == Some(id))
@@ -52,8 +60,7 @@ impl BinarySearch {
             let id = image.build_id()?;
             DebugFile::of_build(self.elsewhere.get(id, Wanted::DebugFile)?, id)
         });
-        // Those of the kernel's modules are relocatable: their addresses are of sections, which are not placed.
-        found.filter(|debug_file| !debug_file.image.is_relocatable())
+        found.and_then(DebugFile::loaded)
     }
 
     /// The file of the name that `.gnu_debuglink` states: as GDB has it, beside the program, in `.debug`, or under `/usr/lib/debug` in a

@@ -9,10 +9,13 @@
 use std::path::{Path, PathBuf};
 
 use super::debug_file::{in_build_id_cache, installed_by_id};
+use super::kallsyms::Symbols;
 use super::{Binary, BinarySearch, DebugFile, NoCode, Refused, answers, kcore, open_with_code, other_build};
-use crate::address::{Avma, Svma};
-use crate::code::{Image, ImageError};
-use crate::recording::{KERNEL_HALF, KERNEL_MODULES, KernelPlace, Mapping, Module, ModuleId, ModuleKind};
+use crate::address::{Avma, FileOffset, Svma};
+use crate::code::{Image, ImageError, MadeFunction};
+use crate::recording::{
+    KERNEL_HALF, KERNEL_MODULES, KernelPlace, KnownFunction, KnownFunctions, Mapping, Module, ModuleId, ModuleKind,
+};
 
 /// The kernel is moved by whole pages.
 const PAGE: u64 = 4096;
@@ -78,6 +81,33 @@ impl BinarySearch {
         let has_names = binary.images().any(|image| !image.is_stripped());
         let names = if has_names { None } else { self.names_of_kernel(&binary.image, module) };
         Ok(Binary { slide, debug_file: names.or(binary.debug_file), ..binary })
+    }
+
+    /// The functions of a module of which no code is found: those that the recording names, or else those of the kernel that `perf record` keeps
+    /// of the recorded build.
+    pub fn known_functions(&self, module: &Module) -> KnownFunctions {
+        if !module.functions.is_empty() || module.kind != ModuleKind::Kernel || self.packed_only {
+            return module.functions.clone();
+        }
+        self.kept_functions_of_kernel(module).unwrap_or_default()
+    }
+
+    /// The list may be of another boot of that build, when it was elsewhere.
+    fn kept_functions_of_kernel(&self, module: &Module) -> Option<KnownFunctions> {
+        let (build_id, place) = (module.build_id.as_ref()?, module.kernel.as_ref()?);
+        in_build_id_cache(build_id, "kallsyms").into_iter().find_map(|list| {
+            // Devices and pipes may wait for ever.
+            let symbols = list.is_file().then(|| Symbols::read(&list).ok())??;
+            let of_name = place.symbol.as_deref().and_then(|symbol| symbols.address(symbol));
+            let text = of_name.or_else(|| symbols.address("_text")).or_else(|| symbols.address("_stext"))?;
+            let below = text.wrapping_sub(place.address.0);
+            let known = |(start, size, name): MadeFunction<'_>| KnownFunction {
+                start: FileOffset(start),
+                end: FileOffset(start.saturating_add(size)),
+                name: String::from_utf8_lossy(&name).into_owned(),
+            };
+            below.is_multiple_of(PAGE).then(|| KnownFunctions::new(symbols.functions(below).into_iter().map(known)))
+        })
     }
 
     /// The names of a kernel without symbols, as it is in boot images: what `perf record` keeps of the build that it found, or what is

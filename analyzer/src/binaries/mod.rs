@@ -162,8 +162,6 @@ impl BinarySearch {
         }
         for Candidate { file, for_other_builds } in self.candidates(module) {
             match open_with_code(&file, module.kind).map(|image| (other_build(&file, &image, module), image)) {
-                // Debug information of a module is relocatable, as its code is.
-                Ok((None, image)) if module.kind == ModuleKind::KernelModule => return Ok(self.binary(file, image)),
                 Ok((None, image)) => return Ok(self.with_debug_file(file, image, None)),
                 Ok((Some(why), image)) if for_other_builds && of_other_build.is_none() => {
                     of_other_build = Some((file, image, why));

@@ -57,7 +57,8 @@ impl<'a> NamedCode<'a> {
             let id = functions.at(binary.image.svma_of_file_offset(spot.offset.0)?)?;
             Some(FunctionKey::of(spot.module, functions, id))
         });
-        Some(known.unwrap_or(FunctionKey::unread(spot.module)))
+        let named = || FunctionKey::named(spot.module, &self.modules.get(spot.module).functions, spot.offset);
+        Some(known.unwrap_or_else(named))
     }
 
     /// The name of a function of a module that was read.

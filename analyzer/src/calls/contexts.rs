@@ -9,7 +9,7 @@ use crate::CountedModule;
 use crate::calls::{CallStackWalker, CallWalker, CallerTree, FunctionKey, NamedCode};
 use crate::code::demangle;
 use crate::counting::Code;
-use crate::recording::{ModuleId, ModuleTable, base_name};
+use crate::recording::{KnownFunctions, ModuleId, ModuleTable, base_name};
 
 /// Executed instructions by calling context, as far as branch records show it.
 ///
@@ -181,7 +181,10 @@ fn instructions_by_function(counted: &[CountedModule]) -> BTreeMap<FunctionKey, 
                     Some(block) => FunctionKey::of(id, &code.functions, block.function),
                     None => continue,
                 },
-                Code::Unread { .. } => FunctionKey::unread(id),
+                Code::Unread { blocks, functions, .. } => match blocks.get(block.index as usize) {
+                    Some(block) => FunctionKey::named(id, functions, block.start),
+                    None => continue,
+                },
             };
             *sums.entry(key).or_default() += block.count.count * block.size.instructions;
         }
@@ -194,6 +197,8 @@ struct Names<'a> {
     /// Of modules that were not counted, too.
     code: Option<&'a NamedCode<'a>>,
     counted: BTreeMap<ModuleId, &'a CountedModule>,
+    /// Of code that was not read.
+    named: BTreeMap<ModuleId, &'a KnownFunctions>,
     modules: &'a ModuleTable,
     known: HashMap<FunctionKey, usize>,
     indexes: HashMap<CalledFunction, usize>,
@@ -202,10 +207,17 @@ struct Names<'a> {
 
 impl<'a> Names<'a> {
     fn of(counted: &'a [CountedModule], modules: &'a ModuleTable) -> Self {
+        let of_module = |module: &'a CountedModule| match &module.counts.code {
+            Code::Unread { functions, .. } => Some((module.counts.module, &**functions)),
+            Code::Read(_) => None,
+        };
+        let recorded =
+            modules.iter().map(|(id, module)| (id, &module.functions)).filter(|(_, known)| !known.is_empty());
+        let named = recorded.chain(counted.iter().filter_map(of_module)).collect();
         // Where a module was read, what comes after it is what is no code of it.
         let counted = counted.iter().rev().map(|module| (module.counts.module, module)).collect();
         let (known, indexes, functions) = (HashMap::new(), HashMap::new(), Vec::new());
-        Names { code: None, counted, modules, known, indexes, functions }
+        Names { code: None, counted, named, modules, known, indexes, functions }
     }
 
     fn index(&mut self, key: FunctionKey) -> usize {
@@ -226,6 +238,9 @@ impl<'a> Names<'a> {
     fn name(&self, key: FunctionKey) -> String {
         if let Some(name) = self.code.and_then(|code| code.name(key)) {
             return name;
+        }
+        if let Some(name) = key.known().and_then(|index| self.named.get(&key.module())?.get(index)) {
+            return demangle(&name.name);
         }
         let code = self.counted.get(&key.module()).map(|module| &module.counts.code);
         match (key.function(), code) {

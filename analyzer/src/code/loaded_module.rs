@@ -7,19 +7,19 @@
 //! loaded   0, ...   (apart)       aligned       aligned                  (after all code, or apart)
 //! ```
 //!
-//! Branches between these sections, and to the kernel, get their targets by relocation.
+//! Branches between these sections, and to the kernel, get their targets by relocation; debug information gets the addresses of the code.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use object::elf::{R_X86_64_PC32, R_X86_64_PLT32, SHF_ALLOC, SHF_EXECINSTR};
+use object::elf::{R_X86_64_32, R_X86_64_32S, R_X86_64_64, R_X86_64_PC32, R_X86_64_PLT32, SHF_ALLOC, SHF_EXECINSTR};
 use object::read::elf::{ElfFile64, ElfSection64};
 use object::{
     LittleEndian as LE, Object, ObjectSection, ObjectSymbol, RelocationFlags, RelocationTarget, SectionFlags,
     SectionIndex, SymbolIndex, SymbolKind,
 };
 
-use super::{Image, ImageError, MadeFunction, made_elf};
+use super::{Image, ImageError, MadeFunction, made_elf_with};
 
 /// Functions that are not in the module are taken to be here, past what any has in memory, in so many bytes each, which cannot be executed.
 const IMPORTS: u64 = 1 << 30;
@@ -33,21 +33,22 @@ const CALL: u8 = 0xe8;
 const NOP: [u8; 5] = [0x0f, 0x1f, 0x44, 0x00, 0x00];
 
 impl Image {
-    /// The code of a relocatable file as the kernel has it in memory, from address 0 on, with the names of its functions. It has the file's
-    /// identity and build id, and no debug information.
+    /// The code of a relocatable file as the kernel has it in memory, from address 0 on, with the names of its functions and its debug
+    /// information. It has the file's identity and build id. Of a separate debug file, which has no code, the debug information is of the same
+    /// addresses.
     ///
     /// # Errors
     /// It is damaged.
     pub(crate) fn loaded_module(&self) -> Result<Self, ImageError> {
         let bytes = self.shared_bytes();
-        let made = loaded(bytes.get_up_to(0, bytes.length())).map_err(ImageError::Relocatable)?;
+        let made = loaded(bytes.get_up_to(0, bytes.length()), self).map_err(ImageError::Relocatable)?;
         let mut loaded = Self::parse(made)?;
         (loaded.identity, loaded.build_id) = (self.identity, self.build_id.clone());
         Ok(loaded)
     }
 }
 
-fn loaded(bytes: &[u8]) -> Result<Vec<u8>, String> {
+fn loaded(bytes: &[u8], image: &Image) -> Result<Vec<u8>, String> {
     let file = ElfFile64::<LE>::parse(bytes).map_err(|why| why.to_string())?;
     let (mut starts, mut runs, mut end) = (HashMap::new(), Vec::new(), 0_u64);
     for section in file.sections().filter(is_loaded_code) {
@@ -61,17 +62,65 @@ fn loaded(bytes: &[u8]) -> Result<Vec<u8>, String> {
         starts.insert(section.index(), start);
         runs.push((start, data.to_vec()));
     }
+    let is_debug = |section: &ElfSection64<'_, '_, LE>| section.name().is_ok_and(is_debug_section);
+    // They refer to each other by the symbols of sections.
+    starts.extend(file.sections().filter(is_debug).map(|section| (section.index(), 0)));
     let symbols = Symbols::of(&file, starts, bytes.len())?;
     // What several sections of relocations share would be done again and again.
     let mut left = bytes.len() / RELOCATION;
     for (section, (start, code)) in file.sections().filter(is_loaded_code).zip(&mut runs) {
-        relocate(&section, (*start, code), &symbols, &mut left)?;
+        // Separate debug files have none of it.
+        if !code.is_empty() {
+            relocate(&section, (*start, code), &symbols, &mut left)?;
+        }
+    }
+    let mut debug = Vec::new();
+    let mut names = HashSet::new();
+    for section in file.sections().filter(is_debug) {
+        let name = section.name().map_err(|why| why.to_string())?;
+        // Of several of a name, as there are none, the image has the first.
+        if names.insert(name) {
+            let mut bytes = image.debug_section(name).map_err(|why| why.to_string())?;
+            relocate_debug(&section, &mut bytes, &symbols, &mut left)?;
+            debug.push((name, bytes));
+        }
     }
     runs.retain(|(_, code)| !code.is_empty());
     if symbols.imported > 0 {
         runs.push((IMPORTS, vec![BREAKPOINT; IMPORTED as usize * symbols.imported]));
     }
-    Ok(made_elf(&runs, &symbols.functions).0)
+    Ok(made_elf_with(&runs, &symbols.functions, &debug).0)
+}
+
+/// Whether it is debug information, or says where more of it is.
+fn is_debug_section(name: &str) -> bool {
+    name.starts_with(".debug_") || matches!(name, ".gnu_debuglink" | ".gnu_debugaltlink")
+}
+
+/// Gives debug information the addresses of the code. What is not in memory has an address that no code has, as linkers write it for what they
+/// leave out: -1, and in lists of DWARF 4, where that has a meaning, -2.
+fn relocate_debug(
+    section: &ElfSection64<'_, '_, LE>,
+    bytes: &mut [u8],
+    symbols: &Symbols<'_>,
+    left: &mut usize,
+) -> Result<(), String> {
+    let is_list = section.name().is_ok_and(|name| matches!(name, ".debug_ranges" | ".debug_loc"));
+    let nowhere = if is_list { u64::MAX - 1 } else { u64::MAX };
+    for (offset, relocation) in section.relocations() {
+        *left = left.checked_sub(1).ok_or("it has more relocations than bytes")?;
+        let RelocationTarget::Symbol(symbol) = relocation.target() else { continue };
+        let known = symbols.addresses.get(&symbol).map(|address| address.wrapping_add_signed(relocation.addend()));
+        let value = known.unwrap_or(nowhere).to_le_bytes();
+        let size = match relocation.flags() {
+            RelocationFlags::Elf { r_type: R_X86_64_64 } => 8,
+            RelocationFlags::Elf { r_type: R_X86_64_32 | R_X86_64_32S } => 4,
+            _ => continue,
+        };
+        let slot = usize::try_from(offset).ok().and_then(|at| bytes.get_mut(at..)?.get_mut(..size));
+        slot.ok_or("a relocation is outside of its section")?.copy_from_slice(&value[..size]);
+    }
+    Ok(())
 }
 
 /// Whether it is executable, and stays.
@@ -177,7 +226,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let [source, object] = ["m.s", "m.ko"].map(|name| folder.path().join(name));
         std::fs::write(&source, SOURCE).unwrap();
-        let status = Command::new("gcc").arg("-c").arg(&source).arg("-o").arg(&object).status();
+        let status = Command::new("gcc").args(["-c", "-g"]).arg(&source).arg("-o").arg(&object).status();
         if !status.is_ok_and(|status| status.success()) {
             testing::skip!(Tool, "gcc cannot assemble");
             return None;

@@ -1,7 +1,7 @@
 //! An ELF file for code that has none: what else reads code and names need not know where they are from.
 //!
 //! ```text
-//! header | a program header for each run of pages | the pages | names | symbols | three section headers
+//! header | a program header for each run of pages | the pages | more sections | names | symbols | section headers
 //! ```
 
 /// A function: first address, bytes, name.
@@ -16,6 +16,15 @@ const MOST_RUNS: usize = 60_000;
 /// Writes the file. `runs`: addresses, ascending, and the bytes from there on, which do not overlap. Returns the offset of each run, too; runs after
 /// 60,000 are left out and have none.
 pub(crate) fn made_elf(runs: &[(u64, Vec<u8>)], functions: &[MadeFunction<'_>]) -> (Vec<u8>, Vec<u64>) {
+    made_elf_with(runs, functions, &[])
+}
+
+/// The same with sections that are not loaded: names, and bytes.
+pub(crate) fn made_elf_with(
+    runs: &[(u64, Vec<u8>)],
+    functions: &[MadeFunction<'_>],
+    sections: &[(&str, Vec<u8>)],
+) -> (Vec<u8>, Vec<u64>) {
     let runs = runs.get(..MOST_RUNS).unwrap_or(runs);
     let mut offset = HEADER + PROGRAM_HEADER * runs.len();
     let offsets: Vec<u64> = runs
@@ -36,6 +45,15 @@ pub(crate) fn made_elf(runs: &[(u64, Vec<u8>)], functions: &[MadeFunction<'_>]) 
         strings.extend(name.iter().map(|&byte| if byte == 0 { b'?' } else { byte }));
         strings.push(0);
     }
+    // SHT_PROGBITS: where their names are among the strings, where they are, and their sizes.
+    let more = sections.iter().map(|(name, bytes)| {
+        let (name_at, at) = (strings.len(), offset);
+        strings.extend(name.bytes());
+        strings.push(0);
+        offset += bytes.len();
+        (name_at, at, bytes.len())
+    });
+    let more: Vec<(usize, usize, usize)> = more.collect();
     let strings_at = offset;
     let symbols_at = (strings_at + strings.len()).next_multiple_of(8);
     let sections_at = symbols_at + symbols.len();
@@ -46,7 +64,9 @@ pub(crate) fn made_elf(runs: &[(u64, Vec<u8>)], functions: &[MadeFunction<'_>]) 
     let words = |file: &mut Vec<u8>, words: &[u64]| file.extend(words.iter().flat_map(|word| word.to_le_bytes()));
     words(&mut file, &[0, HEADER as u64, sections_at as u64]);
     file.extend(0_u32.to_le_bytes());
-    for half in [HEADER, PROGRAM_HEADER, runs.len(), SECTION_HEADER, 3, 0] {
+    // Names of sections are in section 1; where no section has a name, nothing says so.
+    let names_in = usize::from(!more.is_empty());
+    for half in [HEADER, PROGRAM_HEADER, runs.len(), SECTION_HEADER, 3 + more.len(), names_in] {
         file.extend((half as u16).to_le_bytes());
     }
     for ((start, bytes), offset) in runs.iter().zip(&offsets) {
@@ -55,20 +75,24 @@ pub(crate) fn made_elf(runs: &[(u64, Vec<u8>)], functions: &[MadeFunction<'_>]) 
         words(&mut file, &[*offset, *start, *start, bytes.len() as u64, bytes.len() as u64, 1]);
     }
     runs.iter().for_each(|(_, bytes)| file.extend(bytes));
+    sections.iter().for_each(|(_, bytes)| file.extend(bytes));
     file.extend(&strings);
     file.resize(symbols_at, 0);
     file.extend(&symbols);
     file.resize(sections_at + SECTION_HEADER, 0);
     // SHT_STRTAB, and SHT_SYMTAB with its strings in section 1.
-    let section = |kind: u32, at: usize, size: usize, link: u32, entry: u64| {
-        let mut header = [0, kind].iter().flat_map(|word: &u32| word.to_le_bytes()).collect();
+    let section = |name: usize, kind: u32, (at, size): (usize, usize), link: u32, (align, entry): (u64, u64)| {
+        let mut header = [name as u32, kind].iter().flat_map(|word: &u32| word.to_le_bytes()).collect();
         words(&mut header, &[0, 0, at as u64, size as u64]);
         header.extend([link, link].iter().flat_map(|word| word.to_le_bytes()));
-        words(&mut header, &[8, entry]);
+        words(&mut header, &[align, entry]);
         header
     };
-    file.extend(section(3, strings_at, strings.len(), 0, 0));
-    file.extend(section(2, symbols_at, symbols.len(), 1, 24));
+    file.extend(section(0, 3, (strings_at, strings.len()), 0, (8, 0)));
+    file.extend(section(0, 2, (symbols_at, symbols.len()), 1, (8, 24)));
+    for (name, at, size) in more {
+        file.extend(section(name, 1, (at, size), 0, (1, 0)));
+    }
     (file, offsets)
 }
 

@@ -22,7 +22,7 @@ use crate::counting::interval_sum::{Amount, IntervalSum};
 use crate::counting::straight_line::Broken;
 use crate::counting::unreadable::{UnreadBlock, unread_blocks};
 use crate::counting::{AnalysedModule, BrokenStreams, GroupId, LocatedIp, LocatedStream, ModuleHits, StartId};
-use crate::recording::{CodeKind, Module, ModuleId, StackStatistics, Weight};
+use crate::recording::{CodeKind, KnownFunctions, Module, ModuleId, StackStatistics, Weight};
 use crate::uncertainty::{Replicates, SLICES, Sampled, SliceSums};
 
 /// The code of a module, as far as it can be known.
@@ -36,6 +36,8 @@ pub enum Code {
         why: String,
         /// Blocks as far as the recording shows them.
         blocks: Vec<UnreadBlock>,
+        /// The functions that they are of, as far as names are known.
+        functions: Arc<KnownFunctions>,
     },
 }
 
@@ -222,7 +224,7 @@ fn count_unread(module: ModuleId, hits: &ModuleHits, why: String, stacks: &Stack
         }
     }
     counts.biased.dedup();
-    counts.code = Code::Unread { why, blocks };
+    counts.code = Code::Unread { why, blocks, functions: Arc::default() };
     counts
 }
 
@@ -244,6 +246,15 @@ impl ModuleCounts {
             Code::Read(code) if !module.kind.is_kernel() => CodeKind::User(code.binary.image.bitness()),
             _ => module.kind_of_unread_code(),
         }
+    }
+
+    /// Names the functions of code that was not read.
+    #[must_use]
+    pub fn with_names(mut self, known: impl FnOnce() -> KnownFunctions) -> Self {
+        if let Code::Unread { functions, .. } = &mut self.code {
+            *functions = Arc::new(known());
+        }
+        self
     }
 
     /// Event-based samples in it.
@@ -346,7 +357,7 @@ impl ModuleCounts {
     pub(crate) fn new(module: ModuleId) -> Self {
         ModuleCounts {
             module,
-            code: Code::Unread { why: String::new(), blocks: Vec::new() },
+            code: Code::Unread { why: String::new(), blocks: Vec::new(), functions: Arc::default() },
             sums: Vec::new(),
             sliced: Vec::new(),
             by_start: Vec::new(),

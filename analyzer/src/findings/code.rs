@@ -87,7 +87,7 @@ impl<'a> ModuleFindings<'a> {
                 observed: Cow::Borrowed(&code.observed),
                 blocks: Cow::Borrowed(&code.blocks),
             },
-            Code::Unread { why, blocks } => {
+            Code::Unread { why, blocks, .. } => {
                 CodeFindings::Unread { why: Cow::Borrowed(why), blocks: Cow::Borrowed(blocks) }
             }
         };
@@ -121,7 +121,8 @@ impl<'a> ModuleFindings<'a> {
                 if !is_rest && !is_missed_again(&why, modules.get(module), search) {
                     return None;
                 }
-                Code::Unread { why: why.into_owned(), blocks: blocks.into_owned() }
+                let functions = Arc::new(search.known_functions(modules.get(module)));
+                Code::Unread { why: why.into_owned(), blocks: blocks.into_owned(), functions }
             }
         };
         let counts = ModuleCounts {

@@ -47,6 +47,12 @@ impl<'a> Searched<'a> {
                     }
                     found.push((id, Found::File(Box::new(FoundFile::of_files_before(&code.binary, began)?))));
                 }
+                // Their names are from a list that is not compared.
+                Code::Unread { functions, .. }
+                    if !functions.is_empty() && analysis.modules.get(id).functions.is_empty() =>
+                {
+                    return None;
+                }
                 Code::Unread { .. } if is_rest => {}
                 Code::Unread { why, .. } => found.push((id, Found::Nothing(Cow::Borrowed(why)))),
             }

@@ -15,6 +15,7 @@ use super::units::{DebugFile, line_offset};
 use super::{FileId, Position, Scope, ScopeId, SourceFunction, Span};
 use crate::address::Svma;
 use crate::binaries::Binary;
+use crate::code::regions;
 
 /// The source of the functions of a file that were hit.
 #[derive(Debug, Default)]
@@ -70,7 +71,12 @@ impl SourceIndex {
         });
         let split = SplitFiles { folder, symfs: binary.symfs.clone(), package };
         let mut file = DebugFile::with_alternate(&sections, alternate.as_ref());
+        let begins_at_0 = regions(&binary.image).first().is_some_and(|region| region.start == Svma(0));
         let hit = |range: &Range<u64>| {
+            // Where there is no code, it is what linkers left out.
+            if range.start == 0 && !begins_at_0 {
+                return false;
+            }
             let next = hits.partition_point(|hit| hit.end.0 <= range.start);
             hits.get(next).is_some_and(|hit| hit.start.0 < range.end)
         };

@@ -27,7 +27,7 @@ impl<'data> RangeAttributes<'data> {
     }
 }
 
-/// Reads the ranges of an entry: those that hold at least one byte and do not start at 0, where linkers put code they left out.
+/// Reads the ranges of an entry that hold at least one byte.
 ///
 /// Entries can share lists, so each range takes one of `fuel`; the list that it runs out in ends there.
 pub(super) fn read_ranges<'data>(
@@ -38,7 +38,7 @@ pub(super) fn read_ranges<'data>(
     mut found: impl FnMut(Range<u64>),
 ) -> Result<(), Damage> {
     let mut found = |range: Range<u64>| {
-        if range.start != 0 && range.start < range.end {
+        if range.start < range.end {
             found(range);
         }
     };

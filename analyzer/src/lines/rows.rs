@@ -31,7 +31,9 @@ pub(super) fn rows(
     };
     let mut rows: Vec<Row> = Vec::new();
     let mut program = program.rows();
-    // The row that lasts until the next address, in a sequence that does not start at 0, where linkers put code they left out.
+    // Linkers put code there that they left out. Modules of the kernel begin there.
+    let is_code_at_0 = pieces.first().is_some_and(|piece| piece.start == 0);
+    // The row that lasts until the next address.
     let mut open: Option<(Row, u64)> = None;
     let damage = loop {
         let row = match program.next_row() {
@@ -47,7 +49,7 @@ pub(super) fn rows(
                 rows.push(closed);
             }
         }
-        if !row.end_sequence() && address != 0 {
+        if !row.end_sequence() && (address != 0 || is_code_at_0) {
             let line = row.line().map_or(0, |line| u32::try_from(line.get()).unwrap_or(0));
             let discriminator = encoding.decode(u32::try_from(row.discriminator()).unwrap_or(0));
             let position = Position { line, discriminator, ..Position::default() };

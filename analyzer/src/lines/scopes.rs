@@ -99,6 +99,8 @@ fn walk<'data>(
         let attributes = read_attributes(&mut entries, specifications, encoding)?;
         let mut own = Vec::new();
         read_ranges(dwarf, unit, &attributes.ranges, &mut fuel, |range| own.push(range))?;
+        // Linkers put code there that they left out.
+        own.retain(|range| range.start != 0 || hit(range));
         let nesting = caller.map_or(0, |(_, nesting)| nesting + 1);
         let Some(entry) =
             own.first().filter(|_| caller.is_some() || own.iter().any(hit)).map(|range| Svma(range.start))

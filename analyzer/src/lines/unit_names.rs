@@ -17,6 +17,8 @@ pub(crate) fn unit_names(binary: &Binary, addresses: &[Svma]) -> Vec<Option<Stri
         .iter()
         .enumerate()
         .flat_map(|(unit, ranges)| ranges.iter().map(move |range| (range.start, range.end, unit)))
+        // Linkers put code there that they left out.
+        .filter(|(start, ..)| *start != 0)
         .collect();
     ranges.sort_unstable();
     let name = |address: &Svma| {

@@ -17,14 +17,14 @@ use std::ops::Range;
 
 use perfdata::{Ksymbol, TextPoke};
 
-use crate::address::Avma;
+use crate::address::{Avma, FileOffset};
 use crate::code::{MadeFunction, made_elf};
 use crate::recording::kernel_code::changes::{Code, End, Function, Made, Poke, Symbol, changes};
 use crate::recording::kernel_epochs::KernelChange;
 use crate::recording::pages::{PAGE, pages};
 use crate::recording::{
-    AddressSpace, KERNEL, KERNEL_HALF, KERNEL_MODULES, KERNEL_PID, Mapping, ModuleId, ModuleKind, ModuleTable,
-    TaskEvent,
+    AddressSpace, KERNEL, KERNEL_HALF, KERNEL_MODULES, KERNEL_PID, KnownFunction, KnownFunctions, Mapping, ModuleId,
+    ModuleKind, ModuleTable, TaskEvent,
 };
 
 /// The name of code that the kernel has made.
@@ -93,6 +93,7 @@ impl KernelCode {
         let made_symbols: BTreeSet<ModuleId> =
             self.symbols.iter().filter(|symbol| symbol.came).map(|symbol| modules.intern(&symbol.name, None)).collect();
         let space = mapped(events, &made_symbols);
+        know_functions(modules, &space, names);
         self.pieces.sort_unstable();
         let (made, symbols, pokes) =
             (std::mem::take(&mut self.made), std::mem::take(&mut self.symbols), std::mem::take(&mut self.pokes));
@@ -265,6 +266,24 @@ impl Copied {
         };
         (runs.iter().zip(offsets).filter_map(mapping).collect(), without_room as u64)
     }
+}
+
+/// Gives the kernel's modules the names of their functions: what has no code has them all the same.
+fn know_functions(modules: &mut ModuleTable, space: &AddressSpace, names: &BTreeMap<u64, (u64, &[u8])>) {
+    let mut known: BTreeMap<ModuleId, Vec<KnownFunction>> = BTreeMap::new();
+    for (&at, &(end, name)) in names.range(KERNEL_HALF..) {
+        let (module, base) = match space.find(Avma(at)) {
+            Some(mapping) => (mapping.module, mapping.start.0.wrapping_sub(mapping.pgoff)),
+            // As samples there are.
+            None => (modules.intern(KERNEL.as_bytes(), None), 0),
+        };
+        if modules.get(module).kind.is_kernel() {
+            let [start, end] = [at, end].map(|at| FileOffset(at.wrapping_sub(base)));
+            let name = String::from_utf8_lossy(name).into_owned();
+            known.entry(module).or_default().push(KnownFunction { start, end, name });
+        }
+    }
+    known.into_iter().for_each(|(module, functions)| modules.set_functions(module, KnownFunctions::new(functions)));
 }
 
 /// The module of code that nothing is mapped at: the kernel's image below its modules, and above what the kernel has made, BPF programs and trampolines.

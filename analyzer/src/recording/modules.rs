@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::address::Avma;
 use crate::build_id::BuildId;
 use crate::code::{Bitness, Image, ImageError};
-use crate::recording::{CodeKind, ModuleId};
+use crate::recording::{CodeKind, KnownFunctions, ModuleId};
 
 /// What a module is, told from its recorded name alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -47,6 +47,8 @@ pub struct Module {
     pub kind: ModuleKind,
     /// Its code, if the recording has that itself: an ELF file.
     pub code: Option<RecordedCode>,
+    /// Of the kernel and its modules: the functions that the recording names, whether it has their code or not.
+    pub functions: KnownFunctions,
     /// Of the kernel: where it was.
     pub kernel: Option<KernelPlace>,
     /// The recorder looked at all files, and could not at this one: what is at its path may be another.
@@ -108,7 +110,16 @@ impl Module {
     }
 
     fn of(kind: ModuleKind, path: String, build_id: Option<BuildId>) -> Self {
-        Module { path, build_id, kind, code: None, kernel: None, is_unidentified: false, has_32_bits: false }
+        Module {
+            path,
+            build_id,
+            kind,
+            code: None,
+            functions: KnownFunctions::default(),
+            kernel: None,
+            is_unidentified: false,
+            has_32_bits: false,
+        }
     }
 
     /// A file of that path.
@@ -195,6 +206,13 @@ impl ModuleTable {
     pub(crate) fn set_code(&mut self, id: ModuleId, file: Vec<u8>) {
         if let Some(module) = self.modules.get_mut(id.0 as usize) {
             module.code = Some(RecordedCode(file.into()));
+        }
+    }
+
+    /// The module has these functions.
+    pub(crate) fn set_functions(&mut self, id: ModuleId, functions: KnownFunctions) {
+        if let Some(module) = self.modules.get_mut(id.0 as usize) {
+            module.functions = functions;
         }
     }
 

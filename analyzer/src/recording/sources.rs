@@ -172,6 +172,12 @@ impl Sources {
             _ => None,
         }
     }
+
+    /// Whether a clock counts code of this kind, and bursts count other code beside it.
+    pub fn only_clock_sees(&self, code: CodeKind) -> bool {
+        let sees = |source: &Option<SourceEvents>| source.as_ref().is_some_and(|source| source.sees(code));
+        self.pair() == Some(SourcePair::Software) && sees(&self.ebs) && !sees(&self.lbr)
+    }
 }
 
 /// What an event's samples are. Events are one source only if this is the same of all.

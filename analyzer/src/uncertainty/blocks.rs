@@ -53,10 +53,14 @@ impl<'a> SampledBlocks<'a> {
         [count, self.share((block.count.count * block.size.instructions, &executed))]
     }
 
-    /// How uncertain the share is that the blocks of a module have of all executed instructions, by its index in [`Analysis::counted`].
-    pub fn share_of_module(&self, index: usize) -> Interval {
+    /// How uncertain the share is that the blocks of a module which are of no function with a name have of all executed instructions, by its
+    /// index in [`Analysis::counted`].
+    pub fn share_without_name(&self, index: usize) -> Interval {
         let (mut executed, mut sum) = (0.0, Sampled::default());
-        for (block, sampled) in self.of_module(index) {
+        let has_no_name = |block: &CountedBlock| {
+            self.analysis.counted.get(index).is_some_and(|module| module.function_symbol(block.index).is_none())
+        };
+        for (block, sampled) in self.of_module(index).filter(|(block, _)| has_no_name(block)) {
             executed += block.count.count * block.size.instructions;
             sum.add(sampled, block.size.instructions);
         }

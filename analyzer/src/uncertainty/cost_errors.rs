@@ -24,8 +24,7 @@ pub(crate) struct CostErrors {
 impl CostErrors {
     /// Of a part of a function.
     pub fn of(function: &str, part: u64) -> Self {
-        let name = function.bytes().fold(0, |hash, byte| mixed(hash ^ u64::from(byte)));
-        let part = mixed(name) ^ part;
+        let part = mixed(of_name(function)) ^ part;
         CostErrors { part: deviates(part), passage: deviates(mixed(part)) }
     }
 
@@ -46,8 +45,13 @@ impl CostErrors {
     }
 }
 
+/// A number for a name.
+pub(super) fn of_name(name: &str) -> u64 {
+    name.bytes().fold(0, |hash, byte| mixed(hash ^ u64::from(byte)))
+}
+
 /// Numbers with mean 0 and variance 1 that a seed says, about normally distributed.
-fn deviates(seed: u64) -> [f64; COSTS] {
+pub(super) fn deviates(seed: u64) -> [f64; COSTS] {
     // The sum of twelve numbers from 0 to 1 has the variance 1.
     let sum = |at: usize| -> f64 {
         (0..12).map(|part| (mixed(seed ^ mixed((12 * at + part) as u64)) >> 11) as f64 / (1_u64 << 53) as f64).sum()

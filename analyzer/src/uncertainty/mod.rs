@@ -8,6 +8,7 @@
 //! blocks       the blocks of an analysis with their replicates
 //! rows         rows of two recordings, compared by name
 //! cost_errors  by what the costs of code may be wrong
+//! clocked      the same of code that bursts do not follow
 //! interval     from replicates to the width of an interval
 //! ```
 //!
@@ -15,6 +16,7 @@
 //! docs/design/uncertainty.md.
 
 mod blocks;
+mod clocked;
 mod cost_errors;
 mod interval;
 mod replicates;
@@ -24,6 +26,7 @@ mod slice_sums;
 mod slices;
 
 pub use blocks::SampledBlocks;
+pub(crate) use clocked::ClockedCode;
 pub(crate) use cost_errors::CostErrors;
 pub use interval::Interval;
 pub use replicates::{COSTS, Replicates};

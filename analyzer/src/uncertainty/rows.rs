@@ -1,9 +1,9 @@
 //! Rows of a recording by name, to be compared with those of another one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::address::Svma;
-use crate::mix::{Attribute, AttributeValue, Dimension, Key, Mix, Query, UNREADABLE, mix};
+use crate::mix::{Attribute, AttributeValue, Dimension, Key, Mix, Query, mix};
 use crate::recording::EventKind;
 use crate::recording::base_name;
 use crate::uncertainty::interval::{NORMAL, student_beyond};
@@ -91,9 +91,16 @@ impl Rows {
         let mut rows = Rows { design: analysis.design, counted: Counted::of(analysis), ..Rows::default() };
         for (module, sampled) in analysis.counted.iter().map(|module| (module, module.sampled_blocks())) {
             let name = base_name(&analysis.modules.get(module.counts.module).path);
+            let mut functions: HashMap<u32, RowName> = HashMap::new();
             for (block, sampled) in module.blocks.iter().zip(&*sampled) {
                 let executed = (block.count.count, sampled, block.size.instructions);
                 add(&mut rows.all, executed);
+                // As comparisons have it, which are of code.
+                let of_function = functions.entry(module.function_id(block.index)).or_insert_with(|| {
+                    let function = module.is_read().then(|| module.function_name(block.index)).flatten();
+                    RowName::Function(name.clone(), function)
+                });
+                add(rows.rows.entry(of_function.clone()).or_default(), executed);
                 if module.is_read() {
                     add(&mut rows.read, executed);
                     let row = rows.blocks.entry((name.clone(), block.start)).or_default();
@@ -106,11 +113,6 @@ impl Rows {
         }
         let kinds = Query { rows: [Dimension::Isa, Dimension::Packing].map(Key::from).to_vec(), ..Query::default() };
         rows.add_mix(analysis, &kinds, |[isa, packing]| RowName::Kind(isa.clone(), packing.clone()));
-        let functions =
-            Query { rows: [Dimension::Module, Dimension::Function].map(Key::from).to_vec(), ..Query::default() };
-        rows.add_mix(analysis, &functions, |[module, function]| {
-            RowName::Function(base_name(module), (function != UNREADABLE).then(|| function.clone()))
-        });
         rows
     }
 

@@ -1,7 +1,7 @@
 //! From a mix to the work of functions or loops.
 
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::Analysis;
 use crate::annotate::{LoopPlace, LoopTable};
@@ -82,7 +82,8 @@ pub fn vectorization(analysis: &Analysis, query: &Query) -> Result<Vectorization
     works.values().for_each(|work| all.add_work(work));
     all.sort();
     // Nothing is known of the work of code that was not read.
-    let unread = works.keys().filter(|keys| keys.get(1).is_some_and(|function| function == UNREADABLE)).count();
+    let is_unread = |cell: &&mix::Cell| cell.column.iter().all(|value| value == UNREADABLE);
+    let unread = mix.cells.iter().filter(is_unread).map(|cell| &cell.row).collect::<BTreeSet<_>>().len();
     let existing = works.len() - unread;
     let mut rows: Vec<Row> = works
         .into_iter()

@@ -6,7 +6,7 @@ use std::ops::Range;
 use crate::address::{Avma, FileOffset, Svma};
 use crate::code::{Block, Terminator};
 use crate::counting::{AnalysedModule, Code, GroupId, LocatedStream, ModuleCounts, Spot, UnreadBlock, is_kernel};
-use crate::recording::{ModuleId, Weight};
+use crate::recording::{KnownFunctions, ModuleId, Weight};
 use crate::uncertainty::SliceSums;
 use crate::walks::{FunctionKey, Target, Transfer};
 use perfdata::{Branch, BranchKind};
@@ -24,6 +24,7 @@ enum CodeOfModule<'a> {
     },
     Unread {
         blocks: &'a [UnreadBlock],
+        functions: &'a KnownFunctions,
         instructions: Vec<u64>,
     },
 }
@@ -74,10 +75,10 @@ impl<'a> WalkedCode<'a> {
                     let mut sizes = code.blocks.blocks().iter().map(|block| u64::from(block.instructions));
                     CodeOfModule::Read { code, instructions: sums(&mut sizes) }
                 }
-                Code::Unread { blocks, .. } => {
+                Code::Unread { blocks, functions, .. } => {
                     let mut sizes =
                         blocks.iter().map(|block| block.estimated_instructions(bytes_per_instruction) as u64);
-                    CodeOfModule::Unread { blocks, instructions: sums(&mut sizes) }
+                    CodeOfModule::Unread { blocks, functions, instructions: sums(&mut sizes) }
                 }
             });
         }
@@ -107,13 +108,20 @@ impl<'a> WalkedCode<'a> {
                 });
                 (ran.is_ok() && fits).then_some(parts)
             }
-            CodeOfModule::Unread { blocks, instructions } => {
+            CodeOfModule::Unread { blocks, functions, instructions } => {
                 let index_of = |at: FileOffset| blocks.partition_point(|block| block.start <= at).checked_sub(1);
                 let range = index_of(start.offset)?..index_of(end.offset)? + 1;
-                let function = FunctionKey::unread(start.module);
-                let blocks = (range.start as u32, range.end as u32);
-                parts.push(Part { function, blocks, instructions: between(instructions, range) });
-                Some(parts)
+                let function = |block: &UnreadBlock| FunctionKey::named(start.module, functions, block.start);
+                let mut first = range.start;
+                let of_one = blocks.get(range)?.chunk_by(|one, next| function(one) == function(next));
+                for of_one in of_one.take(MOST_PARTS) {
+                    let range = first..first + of_one.len();
+                    first = range.end;
+                    let blocks = (range.start as u32, range.end as u32);
+                    let instructions = between(instructions, range);
+                    parts.extend(of_one.first().map(|block| Part { function: function(block), blocks, instructions }));
+                }
+                (parts.len() < MOST_PARTS).then_some(parts)
             }
         }
     }
@@ -135,7 +143,13 @@ impl<'a> WalkedCode<'a> {
 
     /// The function of a place.
     pub fn target(&self, at: Avma, spot: Spot) -> Target {
-        let unread = Target { function: FunctionKey::unread(spot.module), at, is_entry: false };
+        let unread = match self.modules.get(&spot.module) {
+            Some(CodeOfModule::Unread { functions, .. }) => {
+                let is_entry = functions.around(spot.offset).is_some_and(|function| function.start == spot.offset);
+                Target { function: FunctionKey::named(spot.module, functions, spot.offset), at, is_entry }
+            }
+            _ => Target { function: FunctionKey::unread(spot.module), at, is_entry: false },
+        };
         let Some((code, svma)) = self.place(spot) else { return unread };
         let Some(id) = code.functions.at(svma) else { return unread };
         let function = FunctionKey::of(spot.module, &code.functions, id);
@@ -151,10 +165,21 @@ impl<'a> WalkedCode<'a> {
         });
         match block {
             Some((block, svma)) => by_instruction(block, svma, branch),
-            // Functions of one module that was not read are one; so is the kernel, with all its modules.
-            None if self.place(from).is_none() && (from.module == to.module || is_kernel(branch.from)) => jump,
+            // Functions of one module that was not read are one, unless they have names; so is the kernel, with all its modules.
+            None if self.place(from).is_none()
+                && !self.is_named(from)
+                && (from.module == to.module || is_kernel(branch.from)) =>
+            {
+                jump
+            }
             None => by_kind(branch),
         }
+    }
+
+    /// Whether it is in a function whose name alone is known.
+    fn is_named(&self, spot: Spot) -> bool {
+        let module = self.modules.get(&spot.module);
+        matches!(module, Some(CodeOfModule::Unread { functions, .. }) if functions.at(spot.offset).is_some())
     }
 
     fn place(&self, spot: Spot) -> Option<(&'a AnalysedModule, Svma)> {

@@ -47,7 +47,6 @@ use formats::metadata::{EventMetadata, FEATURE, MappedFilesMetadata, Metadata, P
 use perfdata::{BuildIdEntry, EventDescription, FeatureBit, Features, RecordType, Writer};
 
 use crate::control::Control;
-use crate::errno::plain;
 use crate::error::RecordError;
 use crate::machine::Machine;
 use crate::plan::PlanError;
@@ -534,19 +533,11 @@ fn keep_kernel_code(writer: &mut Writer<BufWriter<File>>, tally: &mut Tally) -> 
     if hits.is_empty() {
         return Ok(None);
     }
-    match hits.copy(Path::new("/")) {
-        Ok(KernelCode { bodies, degradation }) => {
-            for body in bodies {
-                writer.write_user_record(RecordType(RECORD_TYPE), &body)?;
-            }
-            Ok(degradation)
-        }
-        Err(error) => Ok(Some(format!(
-            "kernel code is not in the recording, for /proc/kcore cannot be read ({}): record as root where it is there, or give reports \
-             the kernel's vmlinux (--binary)",
-            plain(&error)
-        ))),
+    let KernelCode { bodies, degradation } = hits.copy(Path::new("/"));
+    for body in bodies {
+        writer.write_user_record(RecordType(RECORD_TYPE), &body)?;
     }
+    Ok(degradation)
 }
 
 /// Says which features a stream has no room for. The metadata is one of them: a shorter one takes its place.

@@ -154,7 +154,7 @@ impl Composed {
         composed
     }
 
-    /// Adds how uncertain the share of each module is that was not read.
+    /// Adds how uncertain the share of what has no name is, of each module that was not read.
     fn add_uncertainty_of_unread(&mut self, analysis: &Analysis) {
         let unread: Vec<usize> =
             (0..self.functions.module.len()).filter(|of| self.functions.start[*of].is_none()).collect();
@@ -163,7 +163,7 @@ impl Composed {
         }
         let sampled = SampledBlocks::of(analysis);
         for function in unread {
-            let share = sampled.share_of_module(self.functions.module[function]);
+            let share = sampled.share_without_name(self.functions.module[function]);
             self.functions.share_error[function] = share.half_width.map(Short);
             self.functions.rest_on_little.extend(share.rests_on_little.then_some(function));
         }
@@ -316,8 +316,10 @@ impl Composed {
 
     fn add_blocks(&mut self, analysis: &Analysis, index: usize, kinds: &mut [Vec<u32>], times: Option<&Times>) {
         let Some(module) = analysis.counted.get(index) else { return };
-        let unread = (!module.is_read() && module.instructions() > 0.0).then(|| {
-            let function = self.functions.add(UNREADABLE.to_owned(), index, None, module.instructions());
+        let unnamed = module.blocks.iter().filter(|block| module.function_symbol(block.index).is_none());
+        let unnamed: f64 = unnamed.map(|block| block.count.count * block.size.instructions).sum();
+        let unread = (!module.is_read() && unnamed > 0.0).then(|| {
+            let function = self.functions.add(UNREADABLE.to_owned(), index, None, unnamed);
             self.functions.share_error.push(None);
             if let Some(times) = times {
                 self.functions.add_time(times.of_function(index, None), None);

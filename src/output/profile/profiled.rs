@@ -26,13 +26,15 @@ pub struct Profiled<'a> {
 
 impl<'a> Profiled<'a> {
     /// The module that ran most of those that have a file; where files were given, of those that they are the files of. The kernel is chosen
-    /// where its file is given and no program's is.
+    /// where its file is given and no program's is, a module of it where its own is.
     pub fn choose(analysed: &'a AnalysedFlow, search: &BinarySearch) -> anyhow::Result<Self> {
         let flow = analysed.flow();
-        let is_kernel = |module: &ModuleFlow| module.module.kind == ModuleKind::Kernel;
+        let is_kernel = |module: &ModuleFlow| module.module.kind.is_kernel();
+        // Whoever names a module beside the kernel asks for the module's.
+        let rank = |module: &ModuleFlow| (is_kernel(module), module.module.kind == ModuleKind::Kernel);
         let has_file = |module: &ModuleFlow| match module.module.kind {
             ModuleKind::File => true,
-            ModuleKind::Kernel => search.is_given_for(&module.module),
+            ModuleKind::Kernel | ModuleKind::KernelModule => search.is_given_for(&module.module),
             _ => false,
         };
         let mut files: Vec<(usize, &ModuleFlow)> = flow
@@ -42,7 +44,7 @@ impl<'a> Profiled<'a> {
             .filter(|(_, module)| has_file(module) && ran(module) != (0.0, 0.0))
             .collect();
         let order = |a: (f64, f64), b: (f64, f64)| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1));
-        files.sort_by(|(_, a), (_, b)| is_kernel(a).cmp(&is_kernel(b)).then(order(ran(b), ran(a))));
+        files.sort_by(|(_, a), (_, b)| rank(a).cmp(&rank(b)).then(order(ran(b), ran(a))));
         let is_given = !search.overrides.is_empty();
         let candidates = || files.iter().filter(|(_, module)| !is_given || search.is_given_for(&module.module));
         if candidates().next().is_none() {

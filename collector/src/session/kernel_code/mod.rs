@@ -26,6 +26,7 @@ use formats::made_code::{KERNEL_PID, MadeCode};
 pub(crate) use bpf::BpfCode;
 pub(crate) use changes::KernelChanges;
 
+use crate::errno::plain;
 use kcore::Kcore;
 use symbols::Symbols;
 
@@ -90,20 +91,28 @@ impl KernelHits {
         });
     }
 
-    /// Copies the code around the addresses: from the files `proc/kcore` and `proc/kallsyms` below `root`.
-    pub(crate) fn copy(&self, root: &Path) -> io::Result<KernelCode> {
-        let kcore = Kcore::open(&root.join("proc/kcore"))?;
-        let addresses: Vec<u64> = self.addresses.iter().copied().filter(|at| kcore.has(*at)).collect();
-        let symbols = Symbols::around(&root.join("proc/kallsyms"), &addresses)?;
-        let (ranges, no_room) = ranges(&addresses, &symbols);
-        let mut code: Vec<(u64, Vec<u8>)> = Vec::new();
-        for range in ranges {
-            // What was unloaded meanwhile reads as zeros.
-            let bytes = kcore.read(&range).unwrap_or_default();
-            if bytes.iter().any(|byte| *byte != 0) {
-                code.push((range.start, bytes));
-            }
+    /// Copies the code around the addresses, and its names: from the files `proc/kcore` and `proc/kallsyms` below `root`. What cannot be read of
+    /// one is said; the other is read all the same.
+    pub(crate) fn copy(&self, root: &Path) -> KernelCode {
+        let kcore = Kcore::open(&root.join("proc/kcore"));
+        let mut addresses: Vec<u64> = self.addresses.iter().copied().collect();
+        if let Ok(kcore) = &kcore {
+            addresses.retain(|at| kcore.has(*at));
         }
+        let symbols = Symbols::around(&root.join("proc/kallsyms"), &addresses).unwrap_or_default();
+        let (code, degradation) = match kcore {
+            Ok(kcore) => {
+                let (ranges, no_room) = ranges(&addresses, &symbols);
+                let missing = (self.left_out || no_room).then(|| {
+                    format!(
+                        "more kernel code ran than a recording keeps ({} MiB): the rest of it is unread",
+                        MOST >> 20
+                    )
+                });
+                (copied(&kcore, ranges), missing)
+            }
+            Err(error) => (Vec::new(), Some(without_code(&error, !symbols.functions.is_empty()))),
+        };
         let pieces = |(start, bytes): &'_ (u64, Vec<u8>)| -> Vec<(u64, Vec<u8>)> {
             let at = (*start..).step_by(PIECE);
             at.zip(bytes.chunks(PIECE).map(<[u8]>::to_vec)).collect()
@@ -114,11 +123,26 @@ impl KernelHits {
             symbols.functions.iter().map(|(range, name)| (range.start, range.end - range.start, name.as_bytes()));
         let mut bodies = MadeCode::Executed { time: 0, pid: KERNEL_PID, pieces }.to_record_bodies();
         bodies.extend(MadeCode::Named { pid: KERNEL_PID, names: names.collect() }.to_record_bodies());
-        let degradation = (self.left_out || no_room).then(|| {
-            format!("more kernel code ran than a recording keeps ({} MiB): the rest of it is unread", MOST >> 20)
-        });
-        Ok(KernelCode { bodies, degradation })
+        KernelCode { bodies, degradation }
     }
+}
+
+/// The bytes of these ranges, and where they begin.
+fn copied(kcore: &Kcore, ranges: Vec<Range<u64>>) -> Vec<(u64, Vec<u8>)> {
+    let read = |range: Range<u64>| (range.start, kcore.read(&range).unwrap_or_default());
+    // What was unloaded meanwhile reads as zeros.
+    ranges.into_iter().map(read).filter(|(_, bytes)| bytes.iter().any(|byte| *byte != 0)).collect()
+}
+
+/// What is said where the code cannot be read.
+fn without_code(error: &io::Error, has_names: bool) -> String {
+    let names =
+        if has_names { ", its functions have their names alone" } else { ", nor are the names of its functions" };
+    format!(
+        "kernel code is not in the recording{names}: /proc/kcore cannot be read ({}); record as root where it is there, or give reports the \
+         kernel's vmlinux (--binary)",
+        plain(error)
+    )
 }
 
 /// The code around the addresses, which ascend: disjoint, not adjacent. And whether there was no room for some.
@@ -181,7 +205,7 @@ mod tests {
     type Copied = (Vec<(u64, usize)>, Vec<(u64, u64, String)>);
 
     /// Addresses and lengths of the pieces, whose bytes are right; names.
-    fn copied(code: &KernelCode) -> Copied {
+    fn records(code: &KernelCode) -> Copied {
         let (mut pieces, mut named) = (Vec::new(), Vec::new());
         for body in &code.bodies {
             match MadeCode::of_record(RECORD_TYPE, body).unwrap() {
@@ -209,8 +233,8 @@ mod tests {
     fn functions_are_copied_in_which_samples_fell() {
         let root = root(KALLSYMS);
         let hits = hits(&[7, AT + 0x50, AT + 0x44, AT + 0x110, 0x40_1000, u64::MAX, AT + 0x9_0000]);
-        let code = hits.copy(root.path()).unwrap();
-        let (pieces, names) = copied(&code);
+        let code = hits.copy(root.path());
+        let (pieces, names) = records(&code);
         assert_eq!(pieces, [(AT + 0x40, 0x140)], "two functions, one after the other");
         assert_eq!(names, [(AT + 0x40, 0xc0, "second".into()), (AT + 0x100, 0x80, "third".into())]);
         assert!(code.degradation.is_none());
@@ -219,17 +243,33 @@ mod tests {
     #[test]
     fn of_code_without_an_end_the_page_is_copied() {
         let root = root(KALLSYMS);
-        let (pieces, names) = copied(&hits(&[AT + 0x1010]).copy(root.path()).unwrap());
+        let (pieces, names) = records(&hits(&[AT + 0x1010]).copy(root.path()));
         assert_eq!((pieces, names), (vec![(AT + PAGE, PAGE as usize)], vec![(AT + PAGE, PAGE, "of_module".into())]));
     }
 
     #[test]
-    fn what_hides_the_kernel_is_an_error_or_nothing() {
+    fn names_are_recorded_without_the_code_too() {
+        let root = root(KALLSYMS);
+        fs::remove_file(root.path().join("proc/kcore")).unwrap();
+        let code = hits(&[7, AT + 0x50, AT + 0x1010, u64::MAX, 0u64.wrapping_sub(128)]).copy(root.path());
+        let names = [(AT + 0x40, 0xc0, "second".into()), (AT + PAGE, PAGE, "of_module".into())];
+        assert_eq!(records(&code), (Vec::new(), names.to_vec()));
+        let said = code.degradation.unwrap();
+        assert!(
+            said.contains("have their names alone: /proc/kcore cannot be read (No such file or directory)"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn what_hides_the_kernel_is_said() {
         let hidden = root("0000000000000000 T _text\n0000000000000000 t second\n");
-        let (_, names) = copied(&hits(&[AT]).copy(hidden.path()).unwrap());
-        assert_eq!(names, []);
-        fs::remove_file(hidden.path().join("proc/kcore")).unwrap();
-        assert_eq!(hits(&[AT]).copy(hidden.path()).unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!(records(&hits(&[AT]).copy(hidden.path())).1, []);
+        for file in ["proc/kcore", "proc/kallsyms"] {
+            fs::remove_file(hidden.path().join(file)).unwrap();
+            let code = hits(&[AT]).copy(hidden.path());
+            assert!(code.bodies.is_empty() && code.degradation.unwrap().contains("nor are the names"), "{file}");
+        }
     }
 
     #[test]
