@@ -1,7 +1,7 @@
 //! Where an address of a process is: in which module, and where in its file.
 
 use crate::address::{Avma, FileOffset};
-use crate::recording::{AddressSpace, GUEST, KERNEL, KERNEL_PID, ModuleId, ModuleTable, Timeline, UNKNOWN};
+use crate::recording::{AddressSpace, GUEST, KERNEL, KERNEL_PID, ModuleId, ModuleTable, Timeline, UNKNOWN, VSYSCALL, VSYSCALL_PAGE};
 
 /// Where an address is: the module, the address its first byte would have (two loads of one module differ in it), the offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +17,7 @@ pub struct Spots {
     kernel_module: ModuleId,
     unknown_module: ModuleId,
     guest_module: ModuleId,
+    vsyscall_module: ModuleId,
 }
 
 impl Spots {
@@ -29,6 +30,7 @@ impl Spots {
             kernel_module: modules.intern(KERNEL.as_bytes(), None),
             unknown_module: modules.intern(UNKNOWN.as_bytes(), None),
             guest_module: modules.intern(GUEST.as_bytes(), None),
+            vsyscall_module: modules.intern(VSYSCALL.as_bytes(), None),
         }
     }
 
@@ -45,6 +47,7 @@ impl Spots {
         }
         let (space, fallback) = match is_kernel(avma) {
             true => (&self.kernel, self.kernel_module),
+            false if VSYSCALL_PAGE.contains(&avma.0) => (&self.kernel, self.vsyscall_module),
             false => (space, self.unknown_module),
         };
         match space.find(avma) {
@@ -60,6 +63,5 @@ impl Spots {
 
 /// On x86-64 and AArch64 the upper half of the address space is the kernel's, but for the page of the vsyscalls.
 pub fn is_kernel(avma: Avma) -> bool {
-    const VSYSCALL: std::ops::Range<u64> = 0xffff_ffff_ff60_0000..0xffff_ffff_ff60_1000;
-    avma.0 >> 63 == 1 && !VSYSCALL.contains(&avma.0)
+    avma.0 >> 63 == 1 && !VSYSCALL_PAGE.contains(&avma.0)
 }

@@ -38,6 +38,7 @@ pub use formats::made_code::KERNEL_PID;
 pub use made_code::MADE_CODE;
 pub(crate) use made_code::MadeCodes;
 pub use metadata::{BurstUnit, Tracer, burst_unit, is_simulated, metadata_of};
+pub(crate) use modules::{VSYSCALL, VSYSCALL_PAGE};
 pub use modules::{GUEST, KERNEL, KernelPlace, Module, ModuleKind, ModuleTable, RecordedCode, UNKNOWN, base_name};
 pub use paths::BurstPath;
 pub(crate) use paths::PathSelection;
