@@ -202,7 +202,7 @@ fn the_page_of_the_vsyscalls_has_its_name_and_its_code_where_it_was_read() {
     let (_folder, file) = vsyscall(None);
     let unread = rows(&file, "module,function");
     assert_eq!(unread.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["[vsyscall] [unreadable]"]);
-    let mix = support::stdout(&["mix", "-v", "-i", file.to_str().unwrap()]);
+    let mix = support::stdout(&["mix", "-v", "-i", file.to_str().unwrap(), "--rows", "module"]);
     assert!(mix.contains("unread code of [vsyscall]"), "{mix}");
 
     let mut page = vec![0xcc; 4096];
