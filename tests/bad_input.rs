@@ -419,7 +419,8 @@ fn a_recording_may_say_anything_of_made_code() {
             run_limited(&[command, "-i", path]);
         }
     };
-    let [code, names, since, vdso] = [b"hbbpcode", b"hbbpname", b"hbbpcall", b"hbbpvdso"].map(|word| u64::from_le_bytes(*word));
+    let [code, names, since, vdso] =
+        [b"hbbpcode", b"hbbpname", b"hbbpcall", b"hbbpvdso"].map(|word| u64::from_le_bytes(*word));
     // Pieces that end anywhere, at absurd addresses and times.
     let odd = [0, 1, 7, 8, 9, 1 << 32, u64::MAX / 2, u64::MAX - 7, u64::MAX];
     let any = odd.iter().flat_map(|&one| {

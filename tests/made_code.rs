@@ -154,8 +154,7 @@ fn each_burst_counts_for_the_name_of_its_time() {
     (0..4).for_each(|_| setup.recorder.burst(&LOOP));
     let (_folder, file) = setup.write();
     let named = |name: &str, of: &str, turns: f64| {
-        [(of, 4.0), ("dec", 4.0), ("jne", 4.0)]
-            .map(|(mnemonic, count)| (format!("{name} {mnemonic}"), turns * count))
+        [(of, 4.0), ("dec", 4.0), ("jne", 4.0)].map(|(mnemonic, count)| (format!("{name} {mnemonic}"), turns * count))
     };
     let mut expected = [named("first", "add", 5.0), named("second", "sub", 2.0), named("third", "sub", 3.0)].concat();
     expected.sort_by(|one, other| one.0.cmp(&other.0));

@@ -175,7 +175,11 @@ mod tests {
         let pieces = vec![(0x7f00_0000_1000, &[0x90, 0xc3][..]), (5, &[]), (u64::MAX, &[1; 8])];
         round_trip(&MadeCode::Executed { time: 99, pid: u32::MAX, pieces });
         for since in [0, 99] {
-            round_trip(&MadeCode::Named { since, pid: 7, names: vec![(0x1000, 0x20, b"~Lazy \xff"), (1, u64::MAX, b"")] });
+            round_trip(&MadeCode::Named {
+                since,
+                pid: 7,
+                names: vec![(0x1000, 0x20, b"~Lazy \xff"), (1, u64::MAX, b"")],
+            });
         }
         round_trip(&MadeCode::Vdso(b"\x7fELF and more"));
     }

@@ -1,7 +1,9 @@
 //! Where an address of a process is: in which module, and where in its file.
 
 use crate::address::{Avma, FileOffset};
-use crate::recording::{AddressSpace, GUEST, KERNEL, KERNEL_PID, ModuleId, ModuleTable, Timeline, UNKNOWN, VSYSCALL, VSYSCALL_PAGE};
+use crate::recording::{
+    AddressSpace, GUEST, KERNEL, KERNEL_PID, ModuleId, ModuleTable, Timeline, UNKNOWN, VSYSCALL, VSYSCALL_PAGE,
+};
 
 /// Where an address is: the module, the address its first byte would have (two loads of one module differ in it), the offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

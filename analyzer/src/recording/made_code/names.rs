@@ -89,8 +89,12 @@ impl<'a> NamesInForce<'a> {
     /// From now on this name holds, and none that it overlaps.
     pub fn put(&mut self, naming: &Naming<'a>) {
         let range = &naming.range;
-        while let Some(overlapped) =
-            self.names.range(..range.end).next_back().filter(|(_, (end, _))| *end > range.start).map(|(start, _)| *start)
+        while let Some(overlapped) = self
+            .names
+            .range(..range.end)
+            .next_back()
+            .filter(|(_, (end, _))| *end > range.start)
+            .map(|(start, _)| *start)
         {
             self.names.remove_mut(&overlapped);
         }
@@ -124,9 +128,8 @@ mod tests {
 
     /// Since when, where from, and who.
     fn by_time(names: &[Name]) -> Vec<(u64, u64, String)> {
-        let of = |naming: Naming<'_>| {
-            (naming.since, naming.range.start, String::from_utf8_lossy(naming.name).into_owned())
-        };
+        let of =
+            |naming: Naming<'_>| (naming.since, naming.range.start, String::from_utf8_lossy(naming.name).into_owned());
         namings(names).into_iter().map(of).collect()
     }
 

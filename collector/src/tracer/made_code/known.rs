@@ -41,9 +41,8 @@ impl KnownCode {
 
     /// Whether another byte is known there.
     pub(crate) fn contradicts(&self, at: Avma, bytes: &[u8]) -> bool {
-        parts(at, bytes).any(|(index, first, part)| {
-            self.chunks.get(&index).is_some_and(|chunk| chunk.contradicts(first, part))
-        })
+        parts(at, bytes)
+            .any(|(index, first, part)| self.chunks.get(&index).is_some_and(|chunk| chunk.contradicts(first, part)))
     }
 
     /// These bytes were there at `time`, ns; times ascend.
@@ -62,8 +61,13 @@ impl KnownCode {
 
     /// When code in this range was rewritten since it was named last, ns, ascending.
     pub(crate) fn rewritten(&self, range: &Range<Avma>) -> Vec<u64> {
-        let mut times: Vec<u64> =
-            self.chunks.range(chunks(range)).take(MOST_CHUNKS).flat_map(|(_, chunk)| &chunk.rewritten).copied().collect();
+        let mut times: Vec<u64> = self
+            .chunks
+            .range(chunks(range))
+            .take(MOST_CHUNKS)
+            .flat_map(|(_, chunk)| &chunk.rewritten)
+            .copied()
+            .collect();
         times.sort_unstable();
         times.dedup();
         times
@@ -77,7 +81,9 @@ impl KnownCode {
     /// These bytes are there now.
     pub(crate) fn put(&mut self, at: Avma, bytes: &[u8]) {
         for (index, first, part) in parts(at, bytes) {
-            let empty = || Box::new(Chunk { bytes: [0; CHUNK as usize], known: [false; CHUNK as usize], rewritten: Vec::new() });
+            let empty = || {
+                Box::new(Chunk { bytes: [0; CHUNK as usize], known: [false; CHUNK as usize], rewritten: Vec::new() })
+            };
             let chunk = self.chunks.entry(index).or_insert_with(empty);
             chunk.bytes[first..first + part.len()].copy_from_slice(part);
             chunk.known[first..first + part.len()].fill(true);

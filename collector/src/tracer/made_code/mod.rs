@@ -157,7 +157,8 @@ impl MadeCode {
             self.counts.names += names.len() as u64;
             for names in names.chunk_by(|(one, ..), (next, ..)| one == next) {
                 let since = names.first().map_or(0, |(since, ..)| *since);
-                let name = |(_, range, name): &(u64, Range<Avma>, _)| (range.start.0, range.end.0 - range.start.0, *name);
+                let name =
+                    |(_, range, name): &(u64, Range<Avma>, _)| (range.start.0, range.end.0 - range.start.0, *name);
                 append(&format::MadeCode::Named { since, pid, names: names.iter().map(name).collect() }, records);
             }
         }
