@@ -419,7 +419,8 @@ fn a_recording_may_say_anything_of_made_code() {
             run_limited(&[command, "-i", path]);
         }
     };
-    let [code, names, vdso] = [b"hbbpcode", b"hbbpname", b"hbbpvdso"].map(|word| u64::from_le_bytes(*word));
+    let [code, names, since, vdso] =
+        [b"hbbpcode", b"hbbpname", b"hbbpcall", b"hbbpvdso"].map(|word| u64::from_le_bytes(*word));
     // Pieces that end anywhere, at absurd addresses and times.
     let odd = [0, 1, 7, 8, 9, 1 << 32, u64::MAX / 2, u64::MAX - 7, u64::MAX];
     let any = odd.iter().flat_map(|&one| {
@@ -432,6 +433,8 @@ fn a_recording_may_say_anything_of_made_code() {
                 vec![names, u64::from(u32::MAX), one | 1 << 63, other, one, other],
                 vec![names, 7, one, other, one, other],
                 vec![names, 7, page + one % 9, other, 8, one],
+                vec![since, one, 7, page + other % 9, other, 8, one],
+                vec![since, other, 7, page, one, 8, other],
                 vec![vdso, one, other],
                 vec![code, one],
             ]
@@ -440,6 +443,11 @@ fn a_recording_may_say_anything_of_made_code() {
     write(&mut any.into_iter());
     // Code that is another each time, in pages all over an area, and then some.
     write(&mut (0..600_u64).map(|time| vec![code, time * 10, 7, page + time % 40 * 4096, 16, time, !time]));
+    // Code that has another name each time.
+    write(&mut (0..600_u64).flat_map(|time| {
+        let code = vec![code, time * 10, 7, page + time % 40 * 4096, 16, 1, 2];
+        [code, vec![since, time * 10 + 5, 7, page, 1 << 20, 8, time | 1]]
+    }));
     // A page for each piece.
     write(
         &mut (0..3000_u64)

@@ -209,7 +209,7 @@ fn keep(recorder: &mut Recorder, text: &[u8]) {
     recorder.code(&MadeCode::Executed { time: 0, pid: KERNEL_PID, pieces });
     let work = C - A;
     let names: Vec<(u64, u64, &[u8])> = vec![(TEXT, work, b"entry"), (TEXT + work, 5, b"work")];
-    recorder.code(&MadeCode::Named { pid: KERNEL_PID, names });
+    recorder.code(&MadeCode::Named { since: 0, pid: KERNEL_PID, names });
 }
 
 #[test]
@@ -439,7 +439,7 @@ fn kernels_of_two_boots_are_compared_by_function() {
             recorder.kernel_sample(text_at + entry_size);
         }
         recorder.code(&MadeCode::Executed { time: 0, pid: KERNEL_PID, pieces });
-        recorder.code(&MadeCode::Named { pid: KERNEL_PID, names });
+        recorder.code(&MadeCode::Named { since: 0, pid: KERNEL_PID, names });
         let file = folder.path().join(name);
         std::fs::write(&file, recorder.finish(&features(Some(BUILD_ID)))).unwrap();
         Some(file.to_str().unwrap().to_owned())
@@ -468,7 +468,7 @@ fn code_of_a_kernel_module_is_its_own() {
     recorder.map(&Mmap { start: Avma(MODULE), len: 0x1000, pgoff: 0, ..mapping(path) });
     let text = text();
     recorder.code(&MadeCode::Executed { time: 0, pid: KERNEL_PID, pieces: vec![(MODULE + 0x100, &text)] });
-    recorder.code(&MadeCode::Named { pid: KERNEL_PID, names: vec![(MODULE + 0x100, 31, b"ext4_read")] });
+    recorder.code(&MadeCode::Named { since: 0, pid: KERNEL_PID, names: vec![(MODULE + 0x100, 31, b"ext4_read")] });
     recorder.kernel_sample(MODULE + 0x100);
     let file = write(folder.path(), recorder, Some(BUILD_ID));
     let csv = support::stdout(&["mix", "-i", &file, "--rows", "module,function,mnemonic", "--format", "csv"]);
@@ -749,7 +749,7 @@ fn the_kernel_has_a_profile_where_its_file_is_given() {
 fn name_alone(recorder: &mut Recorder) {
     let work = C - A;
     let names: Vec<(u64, u64, &[u8])> = vec![(TEXT, work, b"entry"), (TEXT + work, 5, b"work"), (MODULE, 16, b"read")];
-    recorder.code(&MadeCode::Named { pid: KERNEL_PID, names });
+    recorder.code(&MadeCode::Named { since: 0, pid: KERNEL_PID, names });
 }
 
 /// A sample of 1,000 ns is 12.5 instructions, as of the kernel without names.

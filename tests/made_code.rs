@@ -69,7 +69,7 @@ fn each_burst_counts_in_the_code_that_ran() {
     setup.recorder.burst(&LOOP);
     setup.code(&[(AT, &ADD)]);
     setup.recorder.burst(&LOOP);
-    setup.recorder.code(&MadeCode::Named { pid: 7, names: vec![(AT, 16, b"made")] });
+    setup.recorder.code(&MadeCode::Named { since: 0, pid: 7, names: vec![(AT, 16, b"made")] });
     let (_folder, file) = setup.write();
     let counted = rows(&file, "module,function,mnemonic");
     let expected = [("add", 16.0), ("dec", 20.0), ("jne", 20.0), ("sub", 4.0)];
@@ -126,6 +126,94 @@ fn the_vdso_is_read_from_the_recording() {
             ("[vdso] _start nop".to_owned(), 21.0),
         ]
     );
+}
+
+/// Names of a time, at the time of the next burst.
+impl Setup {
+    fn named(&mut self, names: &[(u64, u64, &str)]) {
+        let since = self.recorder.next_time();
+        let names = names.iter().map(|(at, size, name)| (*at, *size, name.as_bytes())).collect();
+        self.recorder.code(&MadeCode::Named { since, pid: 7, names });
+    }
+}
+
+#[test]
+fn each_burst_counts_for_the_name_of_its_time() {
+    let Some(mut setup) = setup() else { return };
+    // Compiled, compiled anew at the same address, and the same bytes under another name.
+    setup.named(&[(AT, 16, "first")]);
+    setup.code(&[(AT, &ADD)]);
+    setup.recorder.burst(&LOOP);
+    setup.named(&[(AT, 8, "second")]);
+    setup.code(&[(AT, &SUB)]);
+    (0..2).for_each(|_| setup.recorder.burst(&LOOP));
+    setup.named(&[(AT, 12, "third")]);
+    (0..3).for_each(|_| setup.recorder.burst(&LOOP));
+    setup.named(&[(AT, 16, "first")]);
+    setup.code(&[(AT, &ADD)]);
+    (0..4).for_each(|_| setup.recorder.burst(&LOOP));
+    let (_folder, file) = setup.write();
+    let named = |name: &str, of: &str, turns: f64| {
+        [(of, 4.0), ("dec", 4.0), ("jne", 4.0)].map(|(mnemonic, count)| (format!("{name} {mnemonic}"), turns * count))
+    };
+    let mut expected = [named("first", "add", 5.0), named("second", "sub", 2.0), named("third", "sub", 3.0)].concat();
+    expected.sort_by(|one, other| one.0.cmp(&other.0));
+    assert_eq!(rows(&file, "function,mnemonic"), expected);
+}
+
+#[test]
+fn a_name_that_comes_late_is_that_of_all_time_before() {
+    let Some(mut setup) = setup() else { return };
+    setup.code(&[(AT, &ADD)]);
+    setup.recorder.burst(&LOOP);
+    setup.code(&[(AT, &SUB)]);
+    setup.recorder.burst(&LOOP);
+    setup.named(&[(AT, 16, "late")]);
+    let (_folder, file) = setup.write();
+    assert_eq!(rows(&file, "function"), [("late".to_owned(), 24.0)]);
+}
+
+/// The address of `time` in the page of the vsyscalls.
+const VSYSCALL_TIME: u64 = 0xffff_ffff_ff60_0400;
+/// `mov rax,201; syscall; ret`.
+const TIME: [u8; 10] = [0x48, 0xc7, 0xc0, 0xc9, 0x00, 0x00, 0x00, 0x0f, 0x05, 0xc3];
+
+/// One sample in the page of the vsyscalls, of which the recording may have the bytes.
+fn vsyscall(bytes: Option<&[u8]>) -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let binary = synthetic::program(folder.path(), "four", &[]).expect("a program");
+    let mut recorder = Recorder::new(&binary);
+    if let Some(bytes) = bytes {
+        let pieces = vec![(VSYSCALL_TIME - 0x400, bytes)];
+        recorder.code(&MadeCode::Executed { time: 0, pid: formats::made_code::KERNEL_PID, pieces });
+    }
+    (0..5).for_each(|_| recorder.sample(VSYSCALL_TIME));
+    let file = folder.path().join("run.data");
+    std::fs::write(&file, recorder.finish(&perfdata::Features::default())).unwrap();
+    (folder, file)
+}
+
+#[test]
+fn the_page_of_the_vsyscalls_has_its_name_and_its_code_where_it_was_read() {
+    if synthetic::program(tempfile::tempdir().unwrap().path(), "four", &[]).is_none() {
+        return;
+    }
+    let (_folder, file) = vsyscall(None);
+    let unread = rows(&file, "module,function");
+    assert_eq!(unread.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["[vsyscall] [unreadable]"]);
+    let mix = support::stdout(&["mix", "-v", "-i", file.to_str().unwrap(), "--rows", "module"]);
+    assert!(mix.contains("unread code of [vsyscall]"), "{mix}");
+
+    let mut page = vec![0xcc; 4096];
+    page[0x400..0x40a].copy_from_slice(&TIME);
+    let (_folder, file) = vsyscall(Some(&page));
+    let read = rows(&file, "module,function,mnemonic");
+    let names: Vec<_> = read.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["[vsyscall] time mov", "[vsyscall] time syscall"], "{read:?}");
+
+    // What is no page of them is nothing.
+    let (_folder, file) = vsyscall(Some(&page[..16]));
+    assert_eq!(rows(&file, "module,function"), unread);
 }
 
 /// Analyses that were kept are as those that are made.

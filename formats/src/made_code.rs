@@ -6,6 +6,7 @@
 //! ```text
 //! hbbpcode  time, pid, then pieces:  address, length, bytes
 //! hbbpname  pid, then names:         address, size, length of the name, name
+//! hbbpcall  time, pid, then names:   the same, of names that hold from this time on
 //! hbbpvdso  length, an ELF file that the kernel maps into all processes: into those of 32 bits, if its class is 32
 //! ```
 //!
@@ -27,6 +28,8 @@ tolerant_objects! {
         pub unplaced: Option<u64>,
         /// Names that processes had given to their code.
         pub names: Option<u64>,
+        /// Names for which there was no room.
+        pub names_left_out: Option<u64>,
     }
 }
 
@@ -37,6 +40,7 @@ pub const KERNEL_PID: u32 = u32::MAX;
 
 const CODE: u64 = u64::from_le_bytes(*b"hbbpcode");
 const NAMES: u64 = u64::from_le_bytes(*b"hbbpname");
+const NAMES_SINCE: u64 = u64::from_le_bytes(*b"hbbpcall");
 const VDSO: u64 = u64::from_le_bytes(*b"hbbpvdso");
 
 /// Bytes of a body at most, so that it fits into a record.
@@ -58,6 +62,8 @@ pub enum MadeCode<'a> {
     },
     /// A process' code has these names.
     Named {
+        /// From when on, ns, on the clock of the samples; 0 if that is not known. The first name of an address is that of all time before, too.
+        since: u64,
         /// Which process.
         pid: u32,
         /// Of each name the first address, in the process, and the size in bytes.
@@ -80,10 +86,11 @@ impl<'a> MadeCode<'a> {
                 let pieces = std::iter::from_fn(|| Some((rest.word()?, rest.bytes()?))).collect();
                 Some(Self::Executed { time, pid, pieces })
             }
-            NAMES => {
+            tag @ (NAMES | NAMES_SINCE) => {
+                let since = if tag == NAMES_SINCE { rest.word()? } else { 0 };
                 let pid = rest.word()? as u32;
                 let names = std::iter::from_fn(|| Some((rest.word()?, rest.word()?, rest.bytes()?))).collect();
-                Some(Self::Named { pid, names })
+                Some(Self::Named { since, pid, names })
             }
             VDSO => rest.bytes().map(Self::Vdso),
             _ => None,
@@ -98,11 +105,14 @@ impl<'a> MadeCode<'a> {
                 let items = pieces.iter().map(|(at, bytes)| sized([*at].as_slice(), bytes));
                 bodies(&[CODE, *time, u64::from(*pid)], items)
             }
-            Self::Named { pid, names } => {
+            Self::Named { since, pid, names } => {
                 let items = names
                     .iter()
                     .map(|(at, size, name)| sized([*at, *size].as_slice(), name.get(..MOST_NAME).unwrap_or(name)));
-                bodies(&[NAMES, u64::from(*pid)], items)
+                match since {
+                    0 => bodies(&[NAMES, u64::from(*pid)], items),
+                    since => bodies(&[NAMES_SINCE, *since, u64::from(*pid)], items),
+                }
             }
             Self::Vdso(bytes) => bodies(&[VDSO], std::iter::once(sized(&[], bytes))),
         }
@@ -164,7 +174,13 @@ mod tests {
     fn records_come_out_as_they_went_in() {
         let pieces = vec![(0x7f00_0000_1000, &[0x90, 0xc3][..]), (5, &[]), (u64::MAX, &[1; 8])];
         round_trip(&MadeCode::Executed { time: 99, pid: u32::MAX, pieces });
-        round_trip(&MadeCode::Named { pid: 7, names: vec![(0x1000, 0x20, b"~Lazy \xff"), (1, u64::MAX, b"")] });
+        for since in [0, 99] {
+            round_trip(&MadeCode::Named {
+                since,
+                pid: 7,
+                names: vec![(0x1000, 0x20, b"~Lazy \xff"), (1, u64::MAX, b"")],
+            });
+        }
         round_trip(&MadeCode::Vdso(b"\x7fELF and more"));
     }
 

@@ -1,13 +1,12 @@
 //! Code that programs make while they run: is it counted as what it was?
 
 use std::collections::BTreeMap;
-use std::process::Command;
 
 use crate::place::Place;
 use crate::{errors, programs, text};
 
 /// Counts of mnemonics by function, in code without a file.
-fn mix(place: &Place) -> BTreeMap<(String, String), f64> {
+pub fn mix(place: &Place) -> BTreeMap<(String, String), f64> {
     let keys = ["--rows", "function,mnemonic", "--filter", "module=[jit]", "--top", "0", "--format", "csv"];
     let output = place.hbbp(&["mix", "-i", text(&place.recording())]).args(keys).output().unwrap();
     assert!(output.status.success(), "{}", errors(&output));
@@ -21,7 +20,7 @@ fn mix(place: &Place) -> BTreeMap<(String, String), f64> {
 }
 
 /// Shares of the instructions by module.
-fn modules(place: &Place) -> BTreeMap<String, f64> {
+pub fn modules(place: &Place) -> BTreeMap<String, f64> {
     let mix = place.json(&["mix", "-i", text(&place.recording()), "--rows", "module", "--format", "json"]);
     let row = |row: &serde_json::Value| (row["module"].as_str().unwrap().to_owned(), row["share"].as_f64().unwrap());
     mix["rows"].as_array().unwrap().iter().map(row).collect()
@@ -66,27 +65,55 @@ fn bursts_of_timers_have_such_code_too() {
     rewritten(&place, "timer", "wx");
 }
 
-#[test]
-fn functions_of_node_have_their_names() {
-    let Some(place) = Place::to_trace() else { return };
-    if Command::new("node").arg("--version").output().is_err() {
-        testing::skip!(Tool, "node is not installed");
-        return;
-    }
-    let script = "function hot(n) { let sum = 0; for (let i = 0; i < n; i++) sum = (sum * 3 + i) | 0; return sum; }
-                  let sum = 0; for (let i = 0; i < 30; i++) sum ^= hot(2e7); console.log(`/tmp/perf-${process.pid}.map`, sum);";
-    let script = {
-        std::fs::write(place.path("hot.js"), script).unwrap();
-        place.path("hot.js")
-    };
-    let output = place.record(&["--", "node", "--perf-basic-prof", text(&script)]);
+/// The program names its code in `how`: a perf map that it appends to, or a jitdump. Code is rewritten and named anew, and named anew as it is.
+fn renamed(place: &Place, tracer: &str, how: &str) {
+    let Some(program) = place.program("rename", programs::RENAME) else { return };
+    let output = place.record(&["--tracer", tracer, "--", text(&program), how]);
     assert!(output.status.success(), "{}", errors(&output));
     let said = String::from_utf8_lossy(&output.stdout);
-    let map = said.split_whitespace().find(|word| word.starts_with("/tmp/perf-")).expect("its map");
-    std::fs::remove_file(map).unwrap();
-    let counts = mix(&place);
-    let all: f64 = counts.values().sum();
-    let hot: f64 = counts.iter().filter(|((name, _), _)| name.contains("hot ")).map(|(_, count)| count).sum();
-    assert!(hot > 0.5 * all, "{counts:?}");
-    assert!(modules(&place).get("//anon").copied().unwrap_or(0.0) < 0.02);
+    std::fs::remove_file(said.trim()).unwrap();
+    let counts = mix(place);
+    let of = |name: &str, mnemonic: &str| counts.get(&(name.to_owned(), mnemonic.to_owned())).copied().unwrap_or(0.0);
+    for (name, ran, other) in
+        [("adds", "add", "imul"), ("multiplies", "imul", "add"), ("renamed", "imul", "add"), ("moved", "add", "imul")]
+    {
+        if name == "moved" && how == "map" {
+            continue;
+        }
+        let (ran, other, turns) = (of(name, ran), of(name, other), of(name, "dec"));
+        assert!(ran > 0.0 && other == 0.0, "{tracer} {how} {name}: {counts:?}");
+        assert!((ran - turns).abs() < 1e-3 * turns, "{tracer} {how} {name}: {counts:?}");
+    }
+    let (before, after) = (of("multiplies", "imul"), of("renamed", "imul"));
+    assert!((0.25..=0.75).contains(&(after / (before + after))), "as often under each name: {tracer} {how} {counts:?}");
+    assert!(counts.keys().all(|(name, _)| !name.starts_with("[jit")), "{tracer} {how}: {counts:?}");
+}
+
+#[test]
+fn code_is_counted_by_the_name_of_its_time() {
+    let Some(place) = Place::to_trace() else { return };
+    for how in ["map", "dump"] {
+        renamed(&place, &place.default_tracer(), how);
+        renamed(&place, "lookahead", how);
+    }
+}
+
+#[test]
+fn calls_of_the_page_of_the_vsyscalls_are_no_unknown_code() {
+    let Some(place) = Place::to_trace() else { return };
+    let Some(program) = place.program("vsyscalls", programs::VSYSCALLS) else { return };
+    for tracer in [place.default_tracer(), "lookahead".into()] {
+        let output = place.record(&["--tracer", &tracer, "--", text(&program), "300"]);
+        assert!(output.status.success(), "{}", errors(&output));
+        if String::from_utf8_lossy(&output.stdout).contains("no vsyscalls") {
+            testing::skip!(Kernel, "this kernel has no vsyscalls (vsyscall=none)");
+            return;
+        }
+        let modules = modules(&place);
+        assert!(modules.keys().any(|name| name.ends_with("vsyscalls")), "{tracer}: {modules:?}");
+        assert!(!modules.contains_key("[unknown]"), "{tracer}: {modules:?}");
+        let said = place.hbbp(&["mix", "-v", "-i", text(&place.recording())]).output().unwrap();
+        let said = String::from_utf8_lossy(&said.stdout).into_owned();
+        assert!(!said.contains("no mapping explains"), "{tracer}: {said}");
+    }
 }

@@ -14,6 +14,7 @@ mod made_code;
 #[path = "../support/place.rs"]
 mod place;
 mod programs;
+mod runtimes;
 mod timers;
 
 use std::path::{Path, PathBuf};

@@ -325,6 +325,115 @@ int main(int argc, char **argv)
 }
 "#;
 
+/// `rename HOW`: code that is rewritten, and code that is not, get other names. It names code before it runs it, in a perf map or, if HOW is
+/// `dump`, in a jitdump, where code moves, too. It prints where the file is.
+pub const RENAME: &str = r#"
+#include <sys/mman.h>
+typedef long function(long times, long, long, long by);
+
+static FILE *names;
+static int dumps;
+
+static long now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static void record(int kind, long length)
+{
+    int head[2] = {kind, (int)length + 24};
+    long time = now();
+    int ids[2] = {getpid(), getpid()};
+    fwrite(head, sizeof head, 1, names);
+    fwrite(&time, sizeof time, 1, names);
+    fwrite(ids, sizeof ids, 1, names);
+}
+
+static void name(unsigned char *at, long length, const char *name, long index)
+{
+    if (dumps) {
+        long words[4] = {(long)at, (long)at, length, index};
+        record(0, sizeof words + strlen(name) + 1 + length);
+        fwrite(words, sizeof words, 1, names);
+        fwrite(name, strlen(name) + 1, 1, names);
+        fwrite(at, length, 1, names);
+    } else {
+        fprintf(names, "%lx %lx %s\n", (unsigned long)at, length, name);
+    }
+    fflush(names);
+}
+
+int main(int argc, char **argv)
+{
+    // xor eax,eax; add rax,rcx; dec rdi; jne; ret
+    static const unsigned char add[] = {0x31, 0xc0, 0x48, 0x01, 0xc8, 0x48, 0xff, 0xcf, 0x75, 0xf8, 0xc3};
+    // xor eax,eax; imul rax,rcx; dec rdi; jne; ret
+    static const unsigned char multiply[] = {0x31, 0xc0, 0x48, 0x0f, 0xaf, 0xc1, 0x48, 0xff, 0xcf, 0x75, 0xf7, 0xc3};
+    char path[64];
+    dumps = argc > 1 && strcmp(argv[1], "dump") == 0;
+    sprintf(path, dumps ? "jit-%d.dump" : "/tmp/perf-%d.map", getpid());
+    names = fopen(path, "w+");
+    if (dumps) {
+        int header[10] = {0x4a695444, 1, 40, 62, 0, getpid()};
+        fwrite(header, sizeof header, 1, names);
+        fflush(names);
+        // Recorders learn of the file by this.
+        if (mmap(0, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fileno(names), 0) == MAP_FAILED)
+            return 1;
+    }
+    unsigned char *code = mmap(0, 8192, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    long sum = 0;
+    for (int round = 0; round < 2; round++) {
+        memcpy(code, add, sizeof add);
+        name(code, sizeof add, "adds", 1);
+        sum += ((function *)code)(300000000, 0, 0, 3);
+        if (dumps) {
+            memcpy(code + 4096, add, sizeof add);
+            if (round == 0)
+                name(code + 4096, sizeof add, "moved", 2);
+            long words[5] = {(long)code + 4096, (long)code, (long)code + 4096, sizeof add, 2};
+            record(1, sizeof words);
+            fwrite(words, sizeof words, 1, names);
+            fflush(names);
+            sum += ((function *)(code + 4096))(100000000, 0, 0, 3);
+        }
+        memcpy(code, multiply, sizeof multiply);
+        name(code, sizeof multiply, "multiplies", 3);
+        sum += ((function *)code)(200000000, 0, 0, 3);
+        name(code, sizeof multiply, "renamed", 4);
+        sum += ((function *)code)(200000000, 0, 0, 3);
+    }
+    puts(path);
+    return sum == 42;
+}
+"#;
+
+/// `vsyscalls MS`: calls the page of the vsyscalls, which only may be executed, again and again.
+pub const VSYSCALLS: &str = r#"
+#include <setjmp.h>
+#include <signal.h>
+static sigjmp_buf back;
+static volatile unsigned long sink;
+static void fails(int number) { siglongjmp(back, number); }
+int main(int argc, char **argv) {
+    long (*volatile page_time)(long *) = (long (*)(long *))0xffffffffff600400ul;
+    signal(SIGSEGV, fails);
+    if (sigsetjmp(back, 1)) { puts("no vsyscalls"); return 0; }
+    page_time(0);
+    signal(SIGSEGV, SIG_DFL);
+    long end = used() + (argc > 1 ? atol(argv[1]) : 300);
+    do {
+        for (int i = 0; i < 20; i++) {
+            sink += page_time(0);
+            for (int turn = 0; turn < 2000; turn++) sink += turn * sink;
+        }
+    } while (used() < end);
+    return 0;
+}
+"#;
+
 /// The program `name`, or `None` (said on stderr) without a C compiler. Its addresses are those of the file.
 pub fn compile(folder: &Path, name: &str, source: &str) -> Option<PathBuf> {
     let (file, program) = (folder.join(format!("{name}.c")), folder.join(name));

@@ -2,7 +2,8 @@
 
 use crate::address::{Avma, FileOffset};
 use crate::recording::{
-    AddressSpace, GUEST, KERNEL, KERNEL_PID, KernelEpochs, ModuleId, ModuleTable, Timeline, UNKNOWN,
+    AddressSpace, GUEST, KERNEL, KERNEL_PID, KernelEpochs, ModuleId, ModuleTable, Timeline, UNKNOWN, VSYSCALL,
+    VSYSCALL_PAGE,
 };
 
 /// Where an address is: the module, the address its first byte would have (two loads of one module differ in it), the offset.
@@ -21,6 +22,7 @@ pub struct Spots {
     kernel_module: ModuleId,
     unknown_module: ModuleId,
     guest_module: ModuleId,
+    vsyscall_module: ModuleId,
 }
 
 impl Spots {
@@ -34,6 +36,7 @@ impl Spots {
             kernel_module: modules.intern(KERNEL.as_bytes(), None),
             unknown_module: modules.intern(UNKNOWN.as_bytes(), None),
             guest_module: modules.intern(GUEST.as_bytes(), None),
+            vsyscall_module: modules.intern(VSYSCALL.as_bytes(), None),
         }
     }
 
@@ -50,6 +53,7 @@ impl Spots {
         }
         let (space, fallback) = match is_kernel(avma) {
             true => (&self.kernel, self.kernel_module),
+            false if VSYSCALL_PAGE.contains(&avma.0) => (&self.kernel, self.vsyscall_module),
             false => (space, self.unknown_module),
         };
         let before = self.before.space(epoch).filter(|_| is_kernel(avma)).and_then(|before| before.find(avma));
@@ -66,6 +70,5 @@ impl Spots {
 
 /// On x86-64 and AArch64 the upper half of the address space is the kernel's, but for the page of the vsyscalls.
 pub fn is_kernel(avma: Avma) -> bool {
-    const VSYSCALL: std::ops::Range<u64> = 0xffff_ffff_ff60_0000..0xffff_ffff_ff60_1000;
-    avma.0 >> 63 == 1 && !VSYSCALL.contains(&avma.0)
+    avma.0 >> 63 == 1 && !VSYSCALL_PAGE.contains(&avma.0)
 }

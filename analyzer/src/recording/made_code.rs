@@ -9,6 +9,10 @@
 //!      2                      [ g ]                layer 0: f, g
 //!      3   [ h ], over f                           layer 1: h, g      an epoch begins
 //! ```
+//!
+//! A layer has one name for each address, too: where code gets another one, its area goes to the next layer as well.
+
+mod names;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -22,9 +26,12 @@ use crate::address::Avma;
 use crate::code::{MadeFunction, made_elf};
 use crate::recording::kernel_code::{KernelCode, KernelMappings};
 use crate::recording::kernel_epochs::KernelEpochs;
+use crate::recording::made_code::names::{Name, NamesInForce, Naming, namings};
 use crate::recording::modules::{VDSO, VDSO_32};
 use crate::recording::pages::{PAGE, pages};
-use crate::recording::{KERNEL_HALF, KERNEL_PID, Mapping, ModuleKind, ModuleTable, TaskEvent};
+use crate::recording::{
+    KERNEL_HALF, KERNEL_PID, Mapping, ModuleKind, ModuleTable, TaskEvent, VSYSCALL, VSYSCALL_PAGE,
+};
 
 /// The name of modules of such code.
 pub const MADE_CODE: &str = "[jit]";
@@ -37,18 +44,18 @@ const MOST_PAGES: usize = 32_768;
 const UNKNOWN: u8 = 0x06;
 /// Unknown bytes within what is called a function where no name says what is one.
 const GAP: u64 = 32;
-/// Bytes of a function with a name.
-const LONGEST_FUNCTION: u64 = 16 << 20;
 
 /// What the records of a recording say of code that is in no file.
 #[derive(Debug, Default)]
 pub(crate) struct MadeCodes {
     pieces: Vec<Piece>,
     bytes: Vec<u8>,
-    /// By process: first address, size, name; in the order of the records.
-    names: BTreeMap<u32, Vec<(u64, u64, Vec<u8>)>>,
+    /// By process, in the order of the records.
+    names: BTreeMap<u32, Vec<Name>>,
     /// By name.
     vdsos: BTreeMap<&'static str, Vec<u8>>,
+    /// The page of the vsyscalls, where it could be read.
+    vsyscall: Option<Vec<u8>>,
     kernel: KernelCode,
 }
 
@@ -79,7 +86,13 @@ impl MadeCodes {
     pub fn add(&mut self, record: MadeCode<'_>) {
         match record {
             MadeCode::Executed { pid: KERNEL_PID, pieces, time } => {
-                pieces.into_iter().for_each(|(at, bytes)| self.kernel.add(time, at, bytes));
+                for (at, bytes) in pieces {
+                    let is_vsyscall = at == VSYSCALL_PAGE.start && bytes.len() as u64 == PAGE;
+                    match is_vsyscall {
+                        true => self.vsyscall = Some(bytes.to_vec()),
+                        false => self.kernel.add(time, at, bytes),
+                    }
+                }
             }
             MadeCode::Executed { time, pid, pieces } => {
                 // The kernel's half of the addresses is none of a process.
@@ -90,8 +103,9 @@ impl MadeCodes {
                     self.bytes.extend_from_slice(bytes);
                 }
             }
-            MadeCode::Named { pid, names } => {
-                let names = names.into_iter().map(|(start, size, name)| (start, size, name.to_vec()));
+            MadeCode::Named { since, pid, names } => {
+                let names =
+                    names.into_iter().map(|(start, size, name)| Name { since, start, size, name: name.to_vec() });
                 self.names.entry(pid).or_default().extend(names);
             }
             MadeCode::Vdso(file) => {
@@ -118,27 +132,55 @@ impl MadeCodes {
             modules.has_code(name, &Arc::from(file));
         }
         self.pieces.sort_by_key(|piece| (piece.pid, piece.time));
-        let names = newest(self.names.get(&KERNEL_PID).map_or(&[][..], Vec::as_slice));
+        let names_of = |pid: u32| namings(self.names.get(&pid).map_or(&[][..], Vec::as_slice));
+        let mut of_kernel = NamesInForce::default();
+        names_of(KERNEL_PID).iter().for_each(|naming| of_kernel.put(naming));
+        let names = of_kernel.by_address();
         let KernelMappings { of_end: mut made, before, mut left_out } = self.kernel.finish(modules, events, &names);
+        made.extend(self.vsyscall.take().and_then(|page| vsyscall(page, modules)));
         let mut room = MOST_PAGES;
         for pieces in self.pieces.chunk_by(|one, next| one.pid == next.pid) {
             let Some(pid) = pieces.first().map(|piece| piece.pid) else { continue };
-            let names = newest(self.names.get(&pid).map_or(&[][..], Vec::as_slice));
+            let namings = names_of(pid);
+            let mut namings = namings.iter().peekable();
+            let mut names = NamesInForce::default();
             let begins = begins.get(&pid).map_or(&[][..], Vec::as_slice);
             // What a program had is not what the next one of the process has, at the same addresses.
             let program = |piece: &Piece| begins.partition_point(|begins| *begins <= piece.time);
             for pieces in pieces.chunk_by(|one, next| program(one) == program(next)) {
-                let mut layers = Layers { room, ..Layers::default() };
+                let next_begins =
+                    pieces.first().and_then(|piece| begins.get(program(piece))).copied().unwrap_or(u64::MAX);
+                let mut layers = Layers { room, names, ..Layers::default() };
                 for piece in pieces {
+                    while let Some(naming) = namings.next_if(|naming| naming.since <= piece.time) {
+                        layers.name(naming);
+                    }
                     let bytes = self.bytes.get(piece.first..).and_then(|rest| rest.get(..piece.length));
                     layers.put(piece.time, piece.at, bytes.unwrap_or_default());
                 }
-                (room, left_out) = (layers.room, left_out + layers.left_out);
-                made.extend(layers.finish(pid, &names, modules));
+                while let Some(naming) = namings.next_if(|naming| naming.since < next_begins) {
+                    layers.name(naming);
+                }
+                (room, left_out, names) = (layers.room, left_out + layers.left_out, layers.names.clone());
+                made.extend(layers.finish(pid, modules));
             }
         }
         Made { mapped: made, kernel: KernelEpochs::new(before), left_out }
     }
+}
+
+/// The page of the vsyscalls as a module. It has three functions, which are as far apart as they were in the first kernels that had it.
+fn vsyscall(page: Vec<u8>, modules: &mut ModuleTable) -> Option<(u64, TaskEvent)> {
+    const APART: u64 = 1024;
+    let at = VSYSCALL_PAGE.start;
+    let function = |(index, name): (u64, &'static [u8])| (at + index * APART, APART, Cow::Borrowed(name));
+    let functions: Vec<MadeFunction<'_>> =
+        (0..).zip([&b"gettimeofday"[..], b"time", b"getcpu"]).map(function).collect();
+    let (file, offsets) = made_elf(&[(at, page)], &functions);
+    let module = modules.intern(VSYSCALL.as_bytes(), None);
+    modules.set_code(module, file);
+    let mapping = Mapping::new(Avma(at), PAGE, *offsets.first()?, module)?;
+    Some((0, TaskEvent::Map { pid: KERNEL_PID, mapping }))
 }
 
 /// When processes have another program than before: an exec, or a process that has the number of one that ended. In order.
@@ -155,8 +197,12 @@ fn beginnings(events: &[(u64, TaskEvent)]) -> HashMap<u32, Vec<u64>> {
 
 /// The code of one program of a process.
 #[derive(Debug, Default)]
-struct Layers {
+struct Layers<'a> {
     layers: Vec<BTreeMap<u64, Page>>,
+    /// The names that hold in an area of a layer, once it has another layer.
+    named: HashMap<(usize, u64), NamesInForce<'a>>,
+    /// The names that hold now.
+    names: NamesInForce<'a>,
     /// The layer of each area, and when its bytes came into it; none where there was no room.
     areas: HashMap<u64, (Option<usize>, u64)>,
     /// From these times on, pages mean a layer; or nothing, where there was no room.
@@ -205,7 +251,34 @@ impl Page {
     }
 }
 
-impl Layers {
+impl<'a> Layers<'a> {
+    /// From then on this name holds. Times ascend, with those of bytes: names come before bytes of the same time.
+    fn name(&mut self, naming: &Naming<'a>) {
+        for Range { start, end } in self.names.replaced_by(naming) {
+            for area in start / AREA..=(end - 1) / AREA {
+                let Some(&(Some(layer), since)) = self.areas.get(&area) else { continue };
+                let range = start.max(area * AREA)..end.min((area + 1) * AREA);
+                if since < naming.since && self.knows_any(layer, &range) {
+                    let layer = self.renew(area, layer, naming.since);
+                    self.left_out += u64::from(layer.is_none());
+                    self.areas.insert(area, (layer, naming.since));
+                }
+            }
+        }
+        self.names.put(naming);
+    }
+
+    /// Whether a byte in a range is known.
+    fn knows_any(&self, layer: usize, range: &Range<u64>) -> bool {
+        let Some(pages) = self.layers.get(layer) else { return false };
+        let mut pages = pages.range(range.start - range.start % PAGE..range.end);
+        pages.any(|(page, bytes)| {
+            let first = range.start.max(*page) - page;
+            let end = range.end.min(page + PAGE) - page;
+            (first..end).any(|at| bytes.knows(at as usize))
+        })
+    }
+
     /// From `time` on there are these bytes. Times ascend.
     fn put(&mut self, time: u64, at: u64, bytes: &[u8]) {
         let parts = parts(at, bytes);
@@ -280,6 +353,7 @@ impl Layers {
 
     /// Copies an area to the next layer that it has none in. If there is no room, it means nothing any more.
     fn renew(&mut self, area: u64, layer: usize, time: u64) -> Option<usize> {
+        self.named.insert((layer, area), self.names.clone());
         let range = area * AREA..(area + 1) * AREA;
         let copied: Vec<(u64, Page)> = match self.layers.get(layer) {
             Some(pages) if pages.range(range.clone()).count() <= self.room => {
@@ -302,9 +376,9 @@ impl Layers {
     }
 
     /// Makes a module of each layer.
-    fn finish(self, pid: u32, names: &BTreeMap<u64, (u64, &[u8])>, modules: &mut ModuleTable) -> Vec<(u64, TaskEvent)> {
+    fn finish(self, pid: u32, modules: &mut ModuleTable) -> Vec<(u64, TaskEvent)> {
         let mut made = Vec::new();
-        for pages in &self.layers {
+        for (layer, pages) in self.layers.iter().enumerate() {
             let mut runs: Vec<(u64, Vec<u8>)> = Vec::new();
             for (start, Page(page)) in pages {
                 let page = &page.bytes;
@@ -313,7 +387,8 @@ impl Layers {
                     _ => runs.push((*start, page.to_vec())),
                 }
             }
-            let (file, offsets) = made_elf(&runs, &functions(pages, names));
+            let (file, offsets) =
+                made_elf(&runs, &functions(pages, |area| self.named.get(&(layer, area)).unwrap_or(&self.names)));
             let starts: BTreeMap<u64, u64> = runs.iter().map(|(start, _)| *start).zip(offsets).collect();
             made.push((modules.add_code(MADE_CODE, ModuleKind::Anonymous, file), starts));
         }
@@ -341,45 +416,60 @@ fn parts(at: u64, bytes: &[u8]) -> Vec<(u64, usize, &[u8])> {
     pages(at, bytes).map(|(at, part)| (at - at % PAGE, (at % PAGE) as usize, part)).collect()
 }
 
-/// Names by address, with their ends. Of those that overlap the last holds: code was freed, and other code came there.
-fn newest(names: &[(u64, u64, Vec<u8>)]) -> BTreeMap<u64, (u64, &[u8])> {
-    let mut newest: BTreeMap<u64, (u64, &[u8])> = BTreeMap::new();
-    for (start, size, name) in names.iter().rev().filter(|(_, size, _)| (1..=LONGEST_FUNCTION).contains(size)) {
-        let Some(end) = start.checked_add(*size) else { continue };
-        let overlaps = newest.range(..end).next_back().is_some_and(|(_, (other, _))| other > start);
-        if !overlaps {
-            newest.insert(*start, (end, name));
-        }
-    }
-    newest
-}
-
-/// The functions of a layer: those with names, and what is known beside them, called by its address.
-fn functions<'a>(pages: &BTreeMap<u64, Page>, names: &BTreeMap<u64, (u64, &'a [u8])>) -> Vec<MadeFunction<'a>> {
+/// The functions of a layer: those with names, and what is known beside them, called by its address. `names_in`: those that hold in an area.
+fn functions<'a: 'n, 'n>(
+    pages: &BTreeMap<u64, Page>,
+    names_in: impl Fn(u64) -> &'n NamesInForce<'a>,
+) -> Vec<MadeFunction<'a>> {
     let mut functions: Vec<MadeFunction<'a>> = Vec::new();
     for known in known_ranges(pages) {
         let mut at = known.start;
         while at < known.end {
+            let area = at / AREA;
+            let area_end = (area + 1) * AREA;
+            let names = names_in(area);
             // The name that holds the address, or the next one.
-            let holding = names.range(..=at).next_back().filter(|(_, (end, _))| *end > at);
-            match holding {
-                Some((start, (end, name))) => {
-                    // It may begin before what was executed.
-                    let first = first_in_pages(pages, *start, at);
-                    if functions.last().is_none_or(|(last, ..)| *last != first) {
-                        functions.push((first, end - first, Cow::Borrowed(name)));
-                    }
-                    at = *end;
+            let (function, to) = match names.at(at) {
+                // It may begin before what was executed.
+                Some((start, end, name)) => {
+                    let first = first_in_pages(pages, start, at);
+                    ((first, end - first, Cow::Borrowed(name)), end)
                 }
                 None => {
-                    let next = names.range(at..).next().map_or(known.end, |(start, _)| known.end.min(*start));
-                    functions.push((at, next - at, Cow::Owned(format!("[jit {at:#x}]").into_bytes())));
-                    at = next;
+                    let to = names.next_start(at).map_or(known.end, |start| known.end.min(start)).min(area_end);
+                    ((at, to - at, Cow::Owned(format!("[jit {at:#x}]").into_bytes())), to)
                 }
-            }
+            };
+            push(&mut functions, function, at, known.start);
+            at = to.min(area_end);
         }
     }
     functions
+}
+
+/// Adds a function that holds `at`, an address in what is known from `known_from` on. In the next area it may be the last one again, or what is
+/// known beside functions may go on; or else names of other times hold there.
+fn push<'a>(functions: &mut Vec<MadeFunction<'a>>, function: MadeFunction<'a>, at: u64, known_from: u64) {
+    let (mut first, mut size, name) = function;
+    if let Some((last, last_size, last_name)) = functions.last_mut() {
+        let last_end = *last + *last_size;
+        if *last == first && *last_name == name {
+            *last_size = size.max(*last_size);
+            return;
+        }
+        let goes_on =
+            matches!((&name, &*last_name), (Cow::Owned(_), Cow::Owned(_))) && last_end == at && at > known_from;
+        if goes_on {
+            *last_size += size;
+            return;
+        }
+        if last_end > first {
+            let cut = first.max(at - at % AREA);
+            (first, size) = (cut, size.saturating_sub(cut - first));
+            *last_size = (*last_size).min(cut.saturating_sub(*last));
+        }
+    }
+    functions.push((first, size, name));
 }
 
 /// The first address from `start` on that is in the same run of pages as `at`.
@@ -497,11 +587,85 @@ mod tests {
             (AT, u64::MAX, b"absurd"),
             (0, 1 << 63, b"everything"),
         ];
-        codes.add(MadeCode::Named { pid: 7, names });
+        codes.add(MadeCode::Named { since: 0, pid: 7, names });
         let (timeline, modules, _) = build(codes, Vec::new());
         let name = |at| code_at(&timeline, &modules, 7, 20, at).unwrap().1;
         assert_eq!((name(AT), name(AT - 0x10), name(AT + 8)), ("first".into(), "first".into(), "second".into()));
         assert_eq!(name(0x7f00_0000_2108), "[jit 0x7f0000002100]");
+    }
+
+    fn named(codes: &mut MadeCodes, since: u64, names: &[(u64, u64, &str)]) {
+        let names = names.iter().map(|(start, size, name)| (*start, *size, name.as_bytes())).collect();
+        codes.add(MadeCode::Named { since, pid: 7, names });
+    }
+
+    #[test]
+    fn code_has_the_name_of_its_time() {
+        let mut codes = MadeCodes::default();
+        executed(&mut codes, 7, 20, &[(AT, &[1; 8]), (AT + 0x40, &[1; 8])]);
+        executed(&mut codes, 7, 40, &[(AT, &[2; 8])]);
+        named(&mut codes, 60, &[(AT, 8, "third")]);
+        named(&mut codes, 10, &[(AT, 8, "first"), (AT + 0x40, 8, "other")]);
+        named(&mut codes, 40, &[(AT, 8, "second")]);
+        let (timeline, modules, left_out) = build(codes, Vec::new());
+        let at = |time, at| code_at(&timeline, &modules, 7, time, at).map(|(bytes, name)| (bytes[0], name));
+        let names = [5, 39, 40, 59, 60, u64::MAX].map(|time| at(time, AT).unwrap());
+        let expected = [(1, "first"), (1, "first"), (2, "second"), (2, "second"), (2, "third"), (2, "third")];
+        assert_eq!(names, expected.map(|(byte, name)| (byte, name.to_owned())));
+        assert!([5, 40, 60].iter().all(|time| at(*time, AT + 0x40) == Some((1, "other".into()))));
+        assert_eq!(left_out, 0);
+    }
+
+    #[test]
+    fn a_name_that_comes_late_is_that_of_all_versions_before() {
+        let mut codes = MadeCodes::default();
+        executed(&mut codes, 7, 20, &[(AT, &[1; 8])]);
+        executed(&mut codes, 7, 40, &[(AT, &[2; 8])]);
+        named(&mut codes, 60, &[(AT, 8, "late")]);
+        let (timeline, modules, _) = build(codes, Vec::new());
+        for time in [20, 40, 60] {
+            assert_eq!(code_at(&timeline, &modules, 7, time, AT).unwrap().1, "late");
+        }
+        assert_eq!(modules.iter().len(), 3, "//anon, and the versions");
+    }
+
+    #[test]
+    fn functions_across_areas_may_have_names_of_different_times() {
+        let edge = 0x7f00_0001_0000;
+        let mut codes = MadeCodes::default();
+        executed(&mut codes, 7, 20, &[(edge - 8, &[1; 16]), (edge + 0x100, &[1; 8])]);
+        // One function, and code without a name, across the edge of two areas.
+        named(&mut codes, 10, &[(edge - 8, 0x100, "long"), (edge + 0x100, 8, "other")]);
+        executed(&mut codes, 7, 20, &[(edge * 2 - 8, &[1; 16])]);
+        named(&mut codes, 30, &[(edge + 0x100, 8, "renamed")]);
+        named(&mut codes, 40, &[(edge + 4, 8, "inside")]);
+        let (timeline, modules, _) = build(codes, Vec::new());
+        let name = |time, at| code_at(&timeline, &modules, 7, time, at).unwrap().1;
+        for (time, at, expected) in [
+            (20, edge - 8, "long"),
+            (20, edge + 4, "long"),
+            (35, edge - 8, "long"),
+            (35, edge + 4, "long"),
+            (35, edge + 0x100, "renamed"),
+            (20, edge + 0x100, "other"),
+            (45, edge + 4, "inside"),
+            (45, edge - 8, "[jit 0x7f000000fff8]"),
+            (45, edge * 2 - 8, "[jit 0xfe000001fff8]"),
+            (45, edge * 2 + 4, "[jit 0xfe000001fff8]"),
+        ] {
+            assert_eq!(name(time, at), expected, "{time} {at:x}");
+        }
+    }
+
+    #[test]
+    fn names_that_change_again_and_again_end_where_there_is_no_room() {
+        let mut codes = MadeCodes::default();
+        (0..16).for_each(|page| executed(&mut codes, 7, 1, &[(0x10_0000 + page * PAGE, &[0x90; 8])]));
+        (0..10_000_u64).for_each(|time| named(&mut codes, 2 + time, &[(0x10_0000, 8, ["a", "b"][time as usize % 2])]));
+        let (timeline, modules, left_out) = build(codes, Vec::new());
+        assert_eq!(left_out, 1);
+        assert_eq!(code_at(&timeline, &modules, 7, 3, 0x10_0000).unwrap().1, "b");
+        assert!(code_at(&timeline, &modules, 7, u64::MAX, 0x10_0000).is_none(), "it would be wrong");
     }
 
     #[test]

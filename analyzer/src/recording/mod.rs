@@ -43,6 +43,7 @@ pub use made_code::MADE_CODE;
 pub(crate) use made_code::MadeCodes;
 pub use metadata::{BurstUnit, Tracer, burst_unit, is_simulated, metadata_of};
 pub use modules::{GUEST, KERNEL, KernelPlace, Module, ModuleKind, ModuleTable, RecordedCode, UNKNOWN, base_name};
+pub(crate) use modules::{VSYSCALL, VSYSCALL_PAGE};
 pub use paths::BurstPath;
 pub(crate) use paths::PathSelection;
 pub use phases::{PhaseId, Phases};

@@ -148,6 +148,10 @@ pub const KERNEL: &str = "[kernel.kallsyms]";
 pub const VDSO: &str = "[vdso]";
 /// See [`VDSO`].
 pub const VDSO_32: &str = "[vdso32]";
+/// Name of the page of the vsyscalls, which all processes have at the same address.
+pub(crate) const VSYSCALL: &str = "[vsyscall]";
+/// That page on x86-64 (`arch/x86/entry/vsyscall/vsyscall_64.c`). Programs execute it, and it is in the kernel's half.
+pub(crate) const VSYSCALL_PAGE: std::ops::Range<u64> = 0xffff_ffff_ff60_0000..0xffff_ffff_ff60_1000;
 /// Name of the module for user addresses that no mapping explains.
 pub const UNKNOWN: &str = "[unknown]";
 /// Name of the module for addresses of a guest.
@@ -275,7 +279,7 @@ fn kind_of(path: &str) -> ModuleKind {
         ModuleKind::Anonymous
     } else if path.starts_with('[') {
         match path {
-            VDSO | VDSO_32 | "[vsyscall]" | "[heap]" | "[stack]" | "[uprobes]" => ModuleKind::Anonymous,
+            VDSO | VDSO_32 | VSYSCALL | "[heap]" | "[stack]" | "[uprobes]" => ModuleKind::Anonymous,
             _ => ModuleKind::KernelModule,
         }
     } else if path.starts_with("bpf_prog_") || path.starts_with("bpf_trampoline_") {

@@ -15,6 +15,7 @@ use crate::plan::event_spec::{EventSpec, SessionAttrs};
 use crate::plan::request::Request;
 use crate::session::Summary;
 use crate::session::producer::Producer;
+use crate::tracer::shared::monotonic_time;
 use crate::tracer::{Follower, Shared};
 
 /// A follower that is to be attached.
@@ -114,7 +115,7 @@ impl<F: Follows> Producer for Followed<F> {
     fn drain(&mut self, _ring: usize, records: &mut Vec<u8>) {
         self.shared.drain(records);
         if self.follower.is_none() {
-            self.shared.made_code().write_names(records);
+            self.shared.made_code().write_names(records, monotonic_time());
         }
     }
 
@@ -134,7 +135,7 @@ impl<F: Follows> Producer for Followed<F> {
 
     fn next_file(&mut self, records: &mut Vec<u8>) {
         let mut made_code = self.shared.made_code();
-        made_code.write_names(records);
+        made_code.write_names(records, monotonic_time());
         made_code.write_again();
     }
 

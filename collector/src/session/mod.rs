@@ -42,7 +42,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime};
 
-use formats::made_code::MadeCode;
+use formats::made_code::{KERNEL_PID, MadeCode};
 use formats::metadata::{EventMetadata, FEATURE, MappedFilesMetadata, Metadata, Provenance, RECORD_TYPE};
 use perfdata::{BuildIdEntry, EventDescription, FeatureBit, Features, RecordType, Writer};
 
@@ -77,7 +77,7 @@ use crate::session::standing::Standing;
 use crate::session::tally::{Counts, Tally};
 use crate::session::timing::Timing;
 use crate::session::tracing::Tracing;
-use crate::session::vdso::vdso;
+use crate::session::vdso::{vdso, vsyscall};
 use crate::simulation::SimulationStatistics;
 use crate::sys::process::{all_processes, group_and_parent};
 use crate::sys::{SignalFd, ignore_file_size_signal, is_ignored, own_cpu_time, raise_limits};
@@ -331,6 +331,12 @@ impl<'a> Session<'a> {
         let vdso = vdso();
         for body in vdso.iter().flat_map(|file| MadeCode::Vdso(file).to_record_bodies()) {
             writer.write_user_record(RecordType(RECORD_TYPE), &body)?;
+        }
+        if let Some((at, page)) = vsyscall() {
+            let code = MadeCode::Executed { time: 0, pid: KERNEL_PID, pieces: vec![(at, &page)] };
+            for body in code.to_record_bodies() {
+                writer.write_user_record(RecordType(RECORD_TYPE), &body)?;
+            }
         }
         writer.write_event_names()?;
         Ok(writer.flush()?)

@@ -1,6 +1,8 @@
-//! The ELF files that the kernel maps into all processes (vdso(7)): one into those of 64 bits, another one into those of 32.
+//! The ELF files that the kernel maps into all processes (vdso(7)): one into those of 64 bits, another one into those of 32. And the page of the
+//! vsyscalls, where it can be read.
 
 use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 use std::sync::OnceLock;
 
@@ -23,6 +25,20 @@ pub(crate) fn vdso() -> Option<&'static [u8]> {
         read(own, map.start, map.end - map.start)
     };
     VDSO.get_or_init(read).as_deref()
+}
+
+/// Where the page of the vsyscalls is, and what it has; `None` if it is not there, or may only be executed (`vsyscall=xonly`, as Linux has it by
+/// default): then nobody reads it.
+pub(crate) fn vsyscall() -> Option<(u64, Vec<u8>)> {
+    const READABLE: u32 = 1;
+    let own = std::process::id();
+    let map = each_mapping(own).find(|map| map.path == b"[vsyscall]" && map.prot & READABLE != 0)?;
+    let mut memory = File::open(proc_path(own).join("mem")).ok()?;
+    // An offset of that size is none to pread(2).
+    memory.seek(SeekFrom::Start(map.start)).ok()?;
+    let mut page = vec![0; (map.end - map.start).min(MOST) as usize];
+    memory.read_exact(&mut page).ok()?;
+    Some((map.start, page))
 }
 
 /// That of processes of 32 bits: there once one of them is recorded.

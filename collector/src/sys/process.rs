@@ -71,6 +71,18 @@ pub(crate) fn namespace_id(pid: u32) -> Option<u32> {
     status.lines().find_map(|line| line.strip_prefix("NSpid:"))?.split_whitespace().next_back()?.parse().ok()
 }
 
+/// How long a process is there, ns; `None` if it has ended (proc_pid_stat(5), field 22).
+pub(crate) fn age(pid: u32) -> Option<u64> {
+    let stat = contents(&proc_path(pid).join("stat"));
+    // The name may have blanks and parentheses.
+    let after_name = stat.rsplit(|&byte| byte == b')').next()?;
+    let ticks: u64 = std::str::from_utf8(after_name).ok()?.split_whitespace().nth(19)?.parse().ok()?;
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    let now = now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs();
+    let started = ticks.checked_mul(1_000_000_000)?.checked_div(rustix::param::clock_ticks_per_second())?;
+    Some(now.saturating_sub(started))
+}
+
 /// Processes that a thread has started, where the kernel says (`CONFIG_PROC_CHILDREN`).
 pub(crate) fn children(pid: u32, tid: u32) -> Vec<u32> {
     let list = fs::read_to_string(proc_path(pid).join(format!("task/{tid}/children"))).unwrap_or_default();

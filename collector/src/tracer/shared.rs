@@ -148,7 +148,7 @@ impl Shared {
         }
         held.shrink_to(MOST_SPARE);
         drop(held);
-        self.made_code().write(records);
+        self.made_code().write(records, now);
     }
 }
 

@@ -122,7 +122,7 @@ impl KernelHits {
         let names =
             symbols.functions.iter().map(|(range, name)| (range.start, range.end - range.start, name.as_bytes()));
         let mut bodies = MadeCode::Executed { time: 0, pid: KERNEL_PID, pieces }.to_record_bodies();
-        bodies.extend(MadeCode::Named { pid: KERNEL_PID, names: names.collect() }.to_record_bodies());
+        bodies.extend(MadeCode::Named { since: 0, pid: KERNEL_PID, names: names.collect() }.to_record_bodies());
         KernelCode { bodies, degradation }
     }
 }
@@ -215,7 +215,7 @@ mod tests {
                         pieces.push((at, bytes.len()));
                     }
                 }
-                MadeCode::Named { pid: KERNEL_PID, names } => {
+                MadeCode::Named { since: 0, pid: KERNEL_PID, names } => {
                     named.extend(
                         names.iter().map(|(at, size, name)| (*at, *size, String::from_utf8(name.to_vec()).unwrap())),
                     );

@@ -3,16 +3,15 @@
 //! ```text
 //! agent: blocks that a burst executed -> slot --+
 //! visit: blocks of anonymous memory ------------+-> pending, by time -> known already? -> records of the recording
-//! the end: /tmp/perf-PID.map, jit-PID.dump: names of what is known -----------------------> records
+//! /tmp/perf-PID.map, jit-PID.dump: along the way, and at the end --> names -> of what is known --> records at the end
 //! ```
 
 mod file_code;
 mod known;
 mod names;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
-use std::path::PathBuf;
 
 use addresses::Avma;
 use formats::made_code as format;
@@ -21,7 +20,7 @@ use lookahead::ExecutedCode;
 
 use crate::tracer::made_code::file_code::ProcessCode;
 use crate::tracer::made_code::known::KnownCode;
-use crate::tracer::made_code::names::{Names, mapped_dump};
+use crate::tracer::made_code::names::{MOST_NAMES, Names, NamesRoom};
 
 /// Bytes of code that a recording has at most,
 const MOST: u64 = 64 << 20;
@@ -33,8 +32,8 @@ const MOST_PENDING: usize = 16 << 20;
 pub(crate) struct MadeCode {
     processes: HashMap<u32, ProcessCode>,
     known: HashMap<u32, KnownCode>,
-    /// Of processes that have mapped a jitdump.
-    dumps: HashMap<u32, PathBuf>,
+    names: HashMap<u32, Names>,
+    names_room: NamesRoom,
     pending: Vec<Pending>,
     pending_bytes: usize,
     counts: Counts,
@@ -111,18 +110,16 @@ impl MadeCode {
     pub(crate) fn begins_anew(&mut self, pid: u32) {
         self.processes.remove(&pid);
         self.known.remove(&pid);
-        self.dumps.remove(&pid);
+        self.names.remove(&pid);
     }
 
-    /// Appends records of what is new since the last time. All bursts of before are known by now.
-    pub(crate) fn write(&mut self, records: &mut Vec<u8>) {
+    /// Appends records of what is new since the last time, and reads the names that there are at `now`. All bursts of before are known by then.
+    pub(crate) fn write(&mut self, records: &mut Vec<u8>, now: u64) {
         self.pending_bytes = 0;
         let mut pending = std::mem::take(&mut self.pending);
         pending.sort_by_key(|of| of.time);
+        let pids: BTreeSet<u32> = pending.iter().map(|of| of.pid).collect();
         for Pending { time, pid, code } in pending {
-            if !self.known.contains_key(&pid) {
-                self.dumps.extend(mapped_dump(pid).map(|dump| (pid, dump)));
-            }
             let known = self.known.entry(pid).or_default();
             let mut pieces = Vec::new();
             let has_changed = has_changed(&code);
@@ -134,28 +131,36 @@ impl MadeCode {
                     self.counts.left_out += 1;
                     continue;
                 }
-                known.put(at, bytes);
+                known.put_at(time, at, bytes);
                 self.counts.pieces += 1;
                 self.counts.bytes += bytes.len() as u64;
                 pieces.push((at.0, bytes));
             }
             append(&format::MadeCode::Executed { time, pid, pieces }, records);
         }
+        pids.into_iter().for_each(|pid| self.read_names(pid, now, false));
     }
 
-    /// Appends records of the names of what was written, as processes have left them in files.
-    pub(crate) fn write_names(&mut self, records: &mut Vec<u8>) {
-        let mut pids: Vec<u32> = self.known.keys().copied().collect();
-        pids.sort_unstable();
+    fn read_names(&mut self, pid: u32, now: u64, is_end: bool) {
+        if let Some(known) = self.known.get_mut(&pid) {
+            self.names.entry(pid).or_default().read(pid, known, &mut self.names_room, now, is_end);
+        }
+    }
+
+    /// Appends records of the names of what was written, as processes have left them in files at `now`.
+    pub(crate) fn write_names(&mut self, records: &mut Vec<u8>, now: u64) {
+        let pids: BTreeSet<u32> = self.known.keys().copied().collect();
         for pid in pids {
-            let Some(known) = self.known.get(&pid) else { continue };
-            let names = Names::of(pid, self.dumps.get(&pid).map(PathBuf::as_path), known);
-            let names = names.iter().map(|(range, name)| (range.start.0, range.end.0 - range.start.0, name)).collect();
-            let named = format::MadeCode::Named { pid, names };
-            if let format::MadeCode::Named { names, .. } = &named {
-                self.counts.names += names.len() as u64;
+            self.read_names(pid, now, true);
+            let (Some(known), Some(names)) = (self.known.get(&pid), self.names.get(&pid)) else { continue };
+            let names = names.of_code(known);
+            self.counts.names += names.len() as u64;
+            for names in names.chunk_by(|(one, ..), (next, ..)| one == next) {
+                let since = names.first().map_or(0, |(since, ..)| *since);
+                let name =
+                    |(_, range, name): &(u64, Range<Avma>, _)| (range.start.0, range.end.0 - range.start.0, *name);
+                append(&format::MadeCode::Named { since, pid, names: names.iter().map(name).collect() }, records);
             }
-            append(&named, records);
         }
     }
 
@@ -167,6 +172,7 @@ impl MadeCode {
     /// What was counted is said.
     pub(crate) fn count_anew(&mut self) {
         self.counts = Counts::default();
+        self.names_room.left_out = 0;
     }
 
     /// What was written; `None` if there was no such code.
@@ -178,20 +184,26 @@ impl MadeCode {
             left_out: Some(left_out),
             unplaced: Some(unplaced),
             names: Some(names),
+            names_left_out: Some(self.names_room.left_out),
         };
         (pieces + left_out + unplaced > 0).then_some(written)
     }
 
     /// What is missing, in sentences.
-    pub(crate) fn degradations(&self) -> Option<String> {
-        (self.counts.left_out > 0).then(|| {
+    pub(crate) fn degradations(&self) -> impl Iterator<Item = String> {
+        let names = self.names_room.left_out;
+        let names = (names > 0).then(|| {
+            format!("{names} names of code without a file found no room ({} MiB): it may have the name of what was there before, or none", MOST_NAMES >> 20)
+        });
+        let code = (self.counts.left_out > 0).then(|| {
             format!(
                 "{} blocks of code without a file found no room in what a burst hands over, or in the recording ({} MiB): where they are new, they are \
                  unread",
                 self.counts.left_out,
                 MOST >> 20
             )
-        })
+        });
+        code.into_iter().chain(names)
     }
 }
 
@@ -232,7 +244,7 @@ mod tests {
 
     fn written(made: &mut MadeCode) -> Vec<Written> {
         let mut records = Vec::new();
-        made.write(&mut records);
+        made.write(&mut records, 0);
         let mut rest = records.as_slice();
         let mut all = Vec::new();
         while let Some((header, _)) = rest.split_first_chunk::<8>() {
@@ -303,11 +315,11 @@ mod tests {
     #[test]
     fn what_finds_no_room_is_said() {
         let mut made = MadeCode::default();
-        assert!(made.metadata().is_none() && made.degradations().is_none());
+        assert!(made.metadata().is_none() && made.degradations().next().is_none());
         made.counts.bytes = MOST - 2;
         made.add(7, 10, code(&[(0x1000, &[1, 2, 3]), (0x2000, &[4])]));
         assert_eq!(written(&mut made), [(10, vec![(0x2000, vec![4])])]);
         assert_eq!(made.metadata().unwrap().left_out, Some(1));
-        assert!(made.degradations().unwrap().starts_with("1 blocks"));
+        assert!(made.degradations().next().unwrap().starts_with("1 blocks"));
     }
 }
