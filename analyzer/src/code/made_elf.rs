@@ -4,6 +4,8 @@
 //! header | a program header for each run of pages | the pages | names | symbols | three section headers
 //! ```
 
+use object::elf::ET_CORE;
+
 /// A function: first address, bytes, name.
 pub(crate) type MadeFunction<'a> = (u64, u64, std::borrow::Cow<'a, [u8]>);
 
@@ -70,6 +72,14 @@ pub(crate) fn made_elf(runs: &[(u64, Vec<u8>)], functions: &[MadeFunction<'_>]) 
     file.extend(section(3, strings_at, strings.len(), 0, 0));
     file.extend(section(2, symbols_at, symbols.len(), 1, 24));
     (file, offsets)
+}
+
+/// The same as a core file: its addresses are those where the code ran.
+pub(crate) fn made_core(runs: &[(u64, Vec<u8>)], functions: &[MadeFunction<'_>]) -> Vec<u8> {
+    let (mut file, _) = made_elf(runs, functions);
+    // `e_type`, after the 16 bytes that say which kind of ELF it is.
+    file.splice(16..18, ET_CORE.0.to_le_bytes());
+    file
 }
 
 #[cfg(test)]
