@@ -174,7 +174,8 @@ fn it_comes_from_a_server_where_it_is_not_on_this_machine() {
     assert!(asked("found", "debuginfo") && !asked("found", "executable"), "{:?}", server.asked());
     // What was got is kept: an archive has it.
     let cache = folder.path().join("cache");
-    let variables = [("DEBUGINFOD_URLS", "http://127.0.0.1:1"), ("DEBUGINFOD_CACHE_PATH", cache.to_str().unwrap())];
+    let absent = server.address("absent");
+    let variables = [("DEBUGINFOD_URLS", &*absent), ("DEBUGINFOD_CACHE_PATH", cache.to_str().unwrap())];
     let copy = folder.path().join("copy");
     std::fs::create_dir(&copy).unwrap();
     std::fs::copy(&file, copy.join("run.data")).unwrap();
