@@ -95,10 +95,8 @@ fn archives_have_it_beside_the_program() {
     let remove = || std::fs::remove_file(folder.join("four")).unwrap();
     let archive = archived::reports_are_the_same(folder, &[], folder, &[], remove);
     let counted = rows(&archive, "module,function,mnemonic");
-    assert!(
-        ["[jit] made add", "four _start nop"].iter().all(|name| counted.iter().any(|(row, _)| row == name)),
-        "{counted:?}"
-    );
+    let has = |name: &str| counted.iter().any(|(row, _)| row.ends_with(name));
+    assert!(has("[jit] made add") && has("four _start nop"), "{counted:?}");
 }
 
 #[test]
