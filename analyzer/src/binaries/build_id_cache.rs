@@ -7,10 +7,14 @@
 //! ```
 
 use std::env::var_os;
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use crate::build_id::{BuildId, folder_and_name};
+
+/// Bytes of settings that are read: people write some hundred.
+const MOST_SETTINGS: u64 = 1 << 20;
 
 /// The copies of this build that `perf buildid-cache` (and every `perf record`) keeps, or what `perf archive` packed of these: of the build id, and
 /// of those that it is where zeros fill it up. A link leads to a folder that has files of this name (`elf`, `debug`, `kallsyms`, `vdso`); before
@@ -35,7 +39,7 @@ fn folders() -> Vec<PathBuf> {
     let path = |name| var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let home = path("HOME");
     let settings = path("PERF_CONFIG").or_else(|| Some(home.as_ref()?.join(".perfconfig")));
-    let configured = settings.and_then(|file| configured(&String::from_utf8_lossy(&fs::read(file).ok()?)));
+    let configured = settings.and_then(|file| configured(&beginning(&file)?));
     let usual = home.map(|home| home.join(".debug"));
     let mut folders = Vec::new();
     for folder in [path("PERF_BUILDID_DIR"), configured, usual].into_iter().flatten() {
@@ -44,6 +48,14 @@ fn folders() -> Vec<PathBuf> {
         }
     }
     folders
+}
+
+/// The beginning of a file that is read as text; devices and pipes may wait for ever.
+fn beginning(file: &Path) -> Option<String> {
+    fs::metadata(file).ok().filter(fs::Metadata::is_file)?;
+    let mut bytes = Vec::new();
+    File::open(file).ok()?.take(MOST_SETTINGS).read_to_end(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// The value of `buildid.dir` in a file of perf-config(1), whose last one counts. Names are the same in small letters and in capitals.
