@@ -1,5 +1,7 @@
 //! Archives: reports of one are those of the machine where it was made, and damaged or hostile ones are refused.
 
+#[path = "support/archived.rs"]
+mod archived;
 mod support;
 
 use std::fs::{self, File};
@@ -10,6 +12,7 @@ use std::sync::Arc;
 
 use analyzer::recording::Module;
 use analyzer::{BinarySearch, BuildId, PackedFile, PackedFiles};
+use archived::REPORTS;
 use serde_json::{Value, json};
 use support::{Fixture, hbbp};
 use tar::{EntryType, Header};
@@ -82,18 +85,6 @@ fn same(one: &Output, other: &Output, what: &str) {
     assert_eq!(said(one), said(other), "{what}");
     assert!(one.stdout == other.stdout, "{what}: standard output differs");
 }
-
-const REPORTS: &[&[&str]] = &[
-    &["mix"],
-    &["mix", "-v", "--rows", "function", "--format", "json"],
-    &["mix", "--rows", "module", "--format", "csv"],
-    &["blocks", "--format", "json"],
-    &["annotate", "--format", "json"],
-    &["paths", "--format", "json"],
-    &["export", "--format", "bolt", "-o", "-"],
-    &["export", "--format", "folded", "-o", "-"],
-    &["export", "--format", "callgrind", "-o", "-"],
-];
 
 #[test]
 fn reports_are_the_same_after_the_binaries_are_gone() {

@@ -1,6 +1,8 @@
 //! Code of 32 bits, on made-up recordings whose counts are known by hand: it is decoded as what it is, and what bursts do not follow the
 //! clock counts.
 
+#[path = "support/archived.rs"]
+mod archived;
 mod support;
 #[path = "support/synthetic.rs"]
 mod synthetic;
@@ -121,6 +123,21 @@ fn stacks_of_the_hardware_count_it_as_any_other_code() {
     let found = blocks(&json(&["blocks", "-i", &file, "--format", "json"]), "short");
     let [a, b, c, d] = ["_start", "b", "c", "d"].map(|name| program.at(name));
     assert_eq!(found, [(a, 19, 50.0), (b, 3, 25.0), (c, 2, 25.0), (d, 2, 50.0)]);
+}
+
+/// Beside one of 64 bits.
+#[test]
+fn archives_have_its_programs() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let Some(program) = Program::of_32_bits(folder) else { return };
+    let Some(file) = beside_bursts(folder, &program) else { return };
+    assert!(file.ends_with("run.data"));
+    let remove = || ["short", "four"].iter().for_each(|name| std::fs::remove_file(folder.join(name)).unwrap());
+    let archive = archived::reports_are_the_same(folder, &[], folder, &[], remove);
+    let document = json(&["blocks", "-i", archive.to_str().unwrap(), "--format", "json"]);
+    let found = blocks(&document, "short");
+    assert_eq!(found, [(program.at("b"), 3, 12.5 / 3.0), (program.at("c"), 2, 12.5 / 2.0)]);
 }
 
 #[test]

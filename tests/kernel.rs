@@ -1,13 +1,18 @@
 //! Code of the kernel, on made-up recordings whose counts are known by hand: from a file, and from what the recording has of it.
 
+#[path = "support/archived.rs"]
+mod archived;
+#[path = "support/debuginfod.rs"]
+mod debuginfod;
 mod support;
 #[path = "support/synthetic.rs"]
 mod synthetic;
 
 use std::path::{Path, PathBuf};
 
+use debuginfod::Server;
 use formats::made_code::{KERNEL_PID, MadeCode};
-use perfdata::{Avma, BuildIdEntry, Features, Mmap};
+use perfdata::{Avma, BuildId, BuildIdEntry, Features, MappedFile, Mmap};
 use synthetic::{A, A_JNE, B, Burst, C, D, D_JMP, Recorder, SOURCE, burst_metadata};
 
 /// Where the kernel is linked, and how far it was moved.
@@ -54,8 +59,11 @@ fn recorder(folder: &Path, path: &[u8]) -> Option<Recorder> {
     Some(recorder)
 }
 
+fn bytes(hex: &str) -> Vec<u8> {
+    (0..20).map(|at| u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).unwrap()).collect()
+}
+
 fn features(build_id: Option<&str>) -> Features {
-    let bytes = |hex: &str| (0..20).map(|at| u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).unwrap()).collect();
     let entry = |hex| BuildIdEntry { misc: 1, pid: -1, build_id: bytes(hex), path: KERNEL.into() };
     let build_ids = build_id.map(entry).into_iter().collect();
     Features { build_ids, os_release: Some("6.1.0-28-amd64".into()), ..burst_metadata("instructions") }
@@ -69,7 +77,10 @@ fn write(folder: &Path, recorder: Recorder, build_id: Option<&str>) -> String {
 
 /// Rows of a mix of the kernel's code: its keys and its count, in hundredths.
 fn rows(file: &str, keys: &str, more: &[&str]) -> Vec<(String, u64)> {
-    let csv = support::stdout(&[&["mix", "-i", file, "--rows", keys, "--format", "csv"], more].concat());
+    rows_of(&support::stdout(&[&["mix", "-i", file, "--rows", keys, "--format", "csv"], more].concat()), keys)
+}
+
+fn rows_of(csv: &str, keys: &str) -> Vec<(String, u64)> {
     let width = keys.split(',').count();
     let row = |line: &str| {
         let fields: Vec<&str> = line.split(',').collect();
@@ -136,6 +147,82 @@ fn it_is_found_where_distributions_put_it_if_it_is_the_recorded_build() {
     std::fs::rename(&other, &right).unwrap();
     let refused = why(&file, &symfs);
     assert!(refused.contains("has build id f123456789abcdeff") && refused.contains("recorded was 0123"), "{refused}");
+}
+
+/// A mix where this server is asked: its rows, and what is said.
+fn asking(folder: &Path, file: &str, keys: &str, server: &str) -> (Vec<(String, u64)>, String) {
+    let cache = folder.join("cache");
+    let variables = [("DEBUGINFOD_URLS", server), ("DEBUGINFOD_CACHE_PATH", cache.to_str().unwrap())];
+    let mut mix = archived::command(folder, &folder.join("home"), &variables);
+    let output = mix.args(["mix", "-i", file, "--rows", keys, "--format", "csv"]).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{said}");
+    (rows_of(&String::from_utf8(output.stdout).unwrap(), keys), said)
+}
+
+#[test]
+fn it_comes_from_a_server_where_it_is_not_on_this_machine() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(recorder) = recorder(folder.path(), b"[kernel.kallsyms]_text") else { return };
+    let Some(kernel) = vmlinux(folder.path(), "vmlinux", BUILD_ID) else { return };
+    let file = write(folder.path(), recorder, Some(BUILD_ID));
+    let server = Server::of(&kernel);
+    let asked = |way: &str, wanted: &str| server.asked().contains(&format!("/{way}/buildid/{BUILD_ID}/{wanted}"));
+    // What distributions build as its debug file has the code, too.
+    let (counts, said) = asking(folder.path(), &file, KEYS, &server.address("found"));
+    assert_eq!(counts, counted(), "{said}");
+    assert!(asked("found", "debuginfo") && !asked("found", "executable"), "{:?}", server.asked());
+    // What was got is kept: an archive has it.
+    let cache = folder.path().join("cache");
+    let absent = server.address("absent");
+    let variables = [("DEBUGINFOD_URLS", &*absent), ("DEBUGINFOD_CACHE_PATH", cache.to_str().unwrap())];
+    let copy = folder.path().join("copy");
+    std::fs::create_dir(&copy).unwrap();
+    std::fs::copy(&file, copy.join("run.data")).unwrap();
+    let remove = || std::fs::remove_dir_all(&cache).unwrap();
+    let archive = archived::reports_are_the_same(&copy, &[], folder.path(), &variables, remove);
+    assert_eq!(rows(archive.to_str().unwrap(), KEYS, &[]), counted());
+    let (counts, said) = asking(folder.path(), &file, KEYS, &server.address("executable"));
+    assert_eq!(counts, counted(), "{said}");
+    assert!(asked("executable", "debuginfo") && asked("executable", "executable"), "{:?}", server.asked());
+    // Another build, and one that is cut, are not taken.
+    for (way, why) in [("other", "is of build"), ("half", "its sections after")] {
+        std::fs::remove_dir_all(&cache).unwrap();
+        let (counts, said) = asking(folder.path(), &file, "module,function", &server.address(way));
+        assert!(counts.iter().all(|(name, _)| !name.contains("entry")), "{counts:?}");
+        assert!(said.contains(why) && said.contains(BUILD_ID), "{said}");
+    }
+    // For one that is named nobody is asked, but for its debug information.
+    std::fs::remove_dir_all(&cache).unwrap();
+    let given = format!("{KERNEL}={}", kernel.display());
+    let mut mix = archived::command(folder.path(), folder.path(), &[]);
+    mix.env("DEBUGINFOD_URLS", &absent).env("DEBUGINFOD_CACHE_PATH", &cache);
+    assert!(mix.args(["mix", "-i", &file, "--binary", &given]).output().unwrap().status.success());
+    assert!(asked("absent", "debuginfo") && !asked("absent", "executable"), "{:?}", server.asked());
+}
+
+/// A debug file as `objcopy --only-keep-debug` makes them, and the kernel without symbols.
+#[test]
+fn names_and_code_of_a_kernel_may_be_two_files_of_a_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(recorder) = recorder(folder.path(), b"[kernel.kallsyms]_text") else { return };
+    let kept = folder.path().join("cache").join(BUILD_ID);
+    std::fs::create_dir_all(&kept).unwrap();
+    let Some(kernel) = vmlinux(&kept, "executable", BUILD_ID) else { return };
+    let run = |tool: &str, arguments: &[&str]| {
+        let status = std::process::Command::new(tool).args(arguments).current_dir(&kept).status();
+        assert!(status.unwrap().success(), "{tool}");
+    };
+    if !testing::has("objcopy") || !testing::has("strip") {
+        return;
+    }
+    run("objcopy", &["--only-keep-debug", "executable", "debuginfo"]);
+    run("strip", &["executable"]);
+    let file = write(folder.path(), recorder, Some(BUILD_ID));
+    // It has nothing: all comes from what was got before.
+    let server = Server::of(&kernel);
+    let (counts, said) = asking(folder.path(), &file, KEYS, &server.address("absent"));
+    assert_eq!(counts, counted(), "{said}");
 }
 
 #[test]
@@ -520,12 +607,19 @@ fn kernel_module(folder: &Path) -> Option<PathBuf> {
     synthetic::assemble(folder, "ext4.ko", MODULE_SOURCE, &["-c"])
 }
 
+/// The same with a build id.
+fn kernel_module_with_id(folder: &Path) -> Option<PathBuf> {
+    let id = bytes(BUILD_ID).iter().map(u8::to_string).collect::<Vec<_>>().join(",");
+    let note = format!(".section .note.gnu.build-id,\"a\",@note\n.long 4,20,3\n.asciz \"GNU\"\n.byte {id}\n");
+    synthetic::assemble(folder, "ext4.ko", &format!("{MODULE_SOURCE}{note}"), &["-c"])
+}
+
 /// Samples in each function of the module, and the way through it twice, by branches of the hardware.
-fn record_module(folder: &Path, path: &[u8]) -> Option<String> {
+fn record_module(folder: &Path, path: &[u8], file: MappedFile) -> Option<String> {
     let program = synthetic::program(folder, "four", &[])?;
     let mut recorder = Recorder::new(&program);
     recorder.map(&mapping(b"[kernel.kallsyms]_text"));
-    recorder.map(&Mmap { start: Avma(MODULE), len: 0x2000, pgoff: 0, ..mapping(path) });
+    recorder.map(&Mmap { start: Avma(MODULE), len: 0x2000, pgoff: 0, file, ..mapping(path) });
     recorder.stack(&synthetic::AROUND);
     let [enter, read, slow] = [0, 6, 0x30].map(|at| MODULE + at);
     let through = [(enter + 1, slow), (slow + 1, read), (read + 25, TEXT)];
@@ -540,7 +634,8 @@ fn modules_are_read_from_their_files_as_the_kernel_loads_them() {
     let folder = tempfile::tempdir().unwrap();
     let places = folder.path().join("root/usr/lib/modules/6.1.0/kernel/fs/ext4");
     std::fs::create_dir_all(&places).unwrap();
-    let Some(file) = record_module(folder.path(), b"/lib/modules/6.1.0/kernel/fs/ext4/ext4.ko.xz") else { return };
+    let path = b"/lib/modules/6.1.0/kernel/fs/ext4/ext4.ko.xz";
+    let Some(file) = record_module(folder.path(), path, MappedFile::Unknown) else { return };
     let Some(module) = kernel_module(folder.path()) else { return };
     let symfs = folder.path().join("root");
     let symfs = ["--symfs", symfs.to_str().unwrap()];
@@ -566,6 +661,61 @@ fn modules_are_read_from_their_files_as_the_kernel_loads_them() {
     let annotated = support::stdout(&[&["annotate", "-i", &file, "-f", "read"], &named[..]].concat());
     assert!(annotated.contains("printk"), "what is called elsewhere has its name: {annotated}");
     assert!(!annotated.contains("__fentry__"), "{annotated}");
+}
+
+/// Where it is not installed, it is found by its build id alone, and so is one that was recorded without a path.
+#[test]
+fn modules_come_from_a_server_and_from_archives() {
+    for path in [&b"/lib/modules/6.1.0/kernel/fs/ext4/ext4.ko.xz"[..], b"[ext4]"] {
+        let folder = tempfile::tempdir().unwrap();
+        let places = folder.path().join("server");
+        std::fs::create_dir(&places).unwrap();
+        let Some(module) = kernel_module_with_id(&places) else { return };
+        let id = MappedFile::BuildId(BuildId::new(&bytes(BUILD_ID)).unwrap());
+        let Some(file) = record_module(folder.path(), path, id) else { return };
+        let server = Server::of(&module);
+        let cache = folder.path().join("cache");
+        let address = server.address("executable");
+        let variables = [("DEBUGINFOD_URLS", &*address), ("DEBUGINFOD_CACHE_PATH", cache.to_str().unwrap())];
+        let blocks = |file: &str, variables: &[(&str, &str)]| {
+            let mut blocks = archived::command(folder.path(), folder.path(), variables);
+            let output = blocks.args(["blocks", "-i", file, "--format", "csv"]).output().unwrap();
+            String::from_utf8(output.stdout).unwrap()
+        };
+        assert!(!blocks(&file, &[]).contains(",slow,"));
+        let found = blocks(&file, &variables);
+        assert!(["write", "read", "slow"].iter().all(|name| found.contains(&format!(",{name},"))), "{found}");
+        let asked = server.asked().into_iter().filter(|asked| asked.contains(BUILD_ID)).collect::<Vec<_>>();
+        assert_eq!(asked, [format!("/executable/buildid/{BUILD_ID}/executable")]);
+        let remove = || {
+            std::fs::remove_dir_all(&cache).unwrap();
+            std::fs::remove_file(folder.path().join("four")).unwrap();
+        };
+        let archive = archived::reports_are_the_same(folder.path(), &[], folder.path(), &variables, remove);
+        assert!(blocks(archive.to_str().unwrap(), &[]).contains(",slow,"));
+    }
+}
+
+/// As it is installed: packed, below `/usr`.
+#[test]
+fn an_archive_has_files_of_modules() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("root");
+    let places = root.join("usr/lib/modules/6.1.0/kernel/fs/ext4");
+    std::fs::create_dir_all(&places).unwrap();
+    let path = b"/lib/modules/6.1.0/kernel/fs/ext4/ext4.ko.xz";
+    if record_module(folder.path(), path, MappedFile::Unknown).is_none() {
+        return;
+    }
+    let Some(module) = kernel_module(folder.path()) else { return };
+    let packed = zstd::encode_all(std::fs::File::open(&module).unwrap(), 3).unwrap();
+    std::fs::write(places.join("ext4.ko.zst"), packed).unwrap();
+    std::fs::rename(folder.path().join("four"), root.join("four")).unwrap();
+    std::fs::remove_file(module).unwrap();
+    let remove = || std::fs::remove_dir_all(&root).unwrap();
+    let archive = archived::reports_are_the_same(folder.path(), &["--symfs", "root"], folder.path(), &[], remove);
+    let blocks = support::stdout(&["blocks", "-i", archive.to_str().unwrap(), "--format", "csv"]);
+    assert!(["write", "read", "slow"].iter().all(|name| blocks.contains(&format!(",{name},"))), "{blocks}");
 }
 
 /// A boot image of one sector of setup, with the kernel packed in it.
@@ -634,10 +784,30 @@ fn the_copy_that_perf_keeps_is_read() {
     assert!(why(&file, &["--binary", &given]).contains("kallsyms"), "it has no names");
     names(TEXT);
     assert_eq!(rows(&file, KEYS, &["--binary", &given]), counted());
-    let archive = folder.path().join("run.tar.zst");
-    let packed = support::hbbp().args(["archive", &file, "--binary", &given, "-o"]).arg(archive).output().unwrap();
-    let said = String::from_utf8(packed.stderr).unwrap();
-    assert!(said.contains("[kernel.kallsyms] is not in it") && said.contains("kcore"), "{said}");
+    // The kernel's code and names are packed, and not all of the copy, which here ends in something else.
+    let copy = folder.path().join("copy");
+    std::fs::create_dir(&copy).unwrap();
+    for name in ["kcore", "kallsyms", "run.data"] {
+        std::fs::copy(folder.path().join(name), copy.join(name)).unwrap();
+    }
+    let more = [std::fs::read(&kcore).unwrap(), vec![1; 1 << 20]].concat();
+    std::fs::write(copy.join("kcore"), more).unwrap();
+    let remove = || ["kcore", "kallsyms"].iter().for_each(|name| std::fs::remove_file(copy.join(name)).unwrap());
+    let report = |arguments: &[&str]| {
+        let output = archived::command(&copy, &copy, &[]).args(arguments).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        (output.stdout, output.stderr)
+    };
+    let named = ["--binary", "[kernel.kallsyms]=kcore"];
+    let reports = [&["mix", "-v"][..], &["annotate", "--format", "json"], &["blocks", "--format", "json"]];
+    let before = reports.map(|of| report(&[of, &["run.data"], &named].concat()));
+    report(&[&["archive", "run.data", "-o", "run.tar.zst"], &named[..]].concat());
+    remove();
+    assert!(before == reports.map(|of| report(&[of, &["run.tar.zst"]].concat())));
+    let archive = copy.join("run.tar.zst");
+    assert_eq!(rows(archive.to_str().unwrap(), KEYS, &[]), counted());
+    let tar = zstd::decode_all(std::fs::File::open(&archive).unwrap()).unwrap();
+    assert!(tar.len() < 1 << 20, "{}", tar.len());
     std::fs::write(folder.path().join("kallsyms"), "0000000000000000 T _text\n").unwrap();
     assert!(why(&file, &["--binary", &given]).contains("nothing tells that it is the recorded kernel"));
     names(TEXT + 0x20_0000);

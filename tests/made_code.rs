@@ -1,5 +1,7 @@
 //! Code without a file whose bytes the recording has, on made-up recordings whose counts are known by hand.
 
+#[path = "support/archived.rs"]
+mod archived;
 mod support;
 #[path = "support/synthetic.rs"]
 mod synthetic;
@@ -75,6 +77,26 @@ fn each_burst_counts_in_the_code_that_ran() {
     let expected = [("add", 16.0), ("dec", 20.0), ("jne", 20.0), ("sub", 4.0)];
     let expected: Vec<_> = expected.iter().map(|(name, count)| (format!("[jit] made {name}"), *count)).collect();
     assert_eq!(counted, expected);
+}
+
+/// Code of a program and code that was made: the one is in the archive, the other in the recording.
+#[test]
+fn archives_have_it_beside_the_program() {
+    let Some(mut setup) = setup() else { return };
+    setup.code(&[(AT, &ADD)]);
+    (0..3).for_each(|_| setup.recorder.burst(&LOOP));
+    let around = [(synthetic::D_JMP, synthetic::A), (synthetic::A_JNE, synthetic::C)];
+    setup.recorder.burst(&Burst { ip: synthetic::D, branches: &around, instructions: 23, period: 23 });
+    setup.recorder.code(&MadeCode::Named { since: 0, pid: 7, names: vec![(AT, 16, b"made")] });
+    let (folder, file) = setup.write();
+    let expected = rows(&file, "module,function,mnemonic");
+    assert!(expected.iter().any(|(name, _)| name == "[jit] made add"), "{expected:?}");
+    let folder = folder.path();
+    let remove = || std::fs::remove_file(folder.join("four")).unwrap();
+    let archive = archived::reports_are_the_same(folder, &[], folder, &[], remove);
+    let counted = rows(&archive, "module,function,mnemonic");
+    let has = |name: &str| counted.iter().any(|(row, _)| row.ends_with(name));
+    assert!(has("[jit] made add") && has("four _start nop"), "{counted:?}");
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod synthetic;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use formats::cgroup_mark::CgroupMark;
 use perfdata::{Features, Mmap};
 use serde_json::Value;
 use support::Fixture;
@@ -51,6 +52,47 @@ fn refused(options: &[&str], expected: &str) {
     let output = support::run(&[&["mix"], options, &input.each_ref().map(String::as_str)].concat());
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success() && said.contains(expected), "{options:?}: {said}");
+}
+
+/// A group has the groups in it, as it has where `record --cgroup` names one.
+#[test]
+fn filters_name_control_groups_with_those_in_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = synthetic::program(folder.path(), "four", &[]) else { return };
+    let mut recorder = Recorder::new(&program);
+    for (path, stacks) in [("/a", 1), ("/a/b", 2), ("/ab", 4)] {
+        let mark = CgroupMark { time: recorder.next_time(), pid: 7, path: path.to_owned() };
+        recorder.user_record(&mark.to_record_body());
+        (0..stacks).for_each(|_| recorder.stack(&AROUND));
+    }
+    let file = folder.path().join("run.data");
+    std::fs::write(&file, recorder.finish(&Features::default())).unwrap();
+    let counts = |filter: &[&str]| -> BTreeMap<String, f64> {
+        let file = file.to_str().unwrap();
+        let csv = support::stdout(&[&["mix", file, "--rows", "cgroup", "--format", "csv"], filter].concat());
+        let row = |line: &str| {
+            let mut fields = line.split(',');
+            (fields.next().unwrap().to_owned(), fields.next().unwrap().parse().unwrap())
+        };
+        csv.lines().skip(1).map(row).collect()
+    };
+    let all = counts(&[]);
+    let one = all["/a"];
+    let has = |groups: &[(&str, f64)]| groups.iter().map(|(name, times)| ((*name).to_owned(), times * one)).collect();
+    assert_eq!(all, has(&[("/a", 1.0), ("/a/b", 2.0), ("/ab", 4.0)]));
+    for (filter, expected) in [
+        ("cgroup=/a", &[("/a", 1.0), ("/a/b", 2.0)][..]),
+        ("cgroup=/a/", &[("/a", 1.0), ("/a/b", 2.0)]),
+        ("cgroup!=/a", &[("/ab", 4.0)]),
+        ("cgroup=/a/*", &[("/a/b", 2.0)]),
+        ("cgroup~^/a$", &[("/a", 1.0)]),
+        ("cgroup=/", &[("/a", 1.0), ("/a/b", 2.0), ("/ab", 4.0)]),
+    ] {
+        assert_eq!(counts(&["--filter", filter]), has(expected), "{filter}");
+    }
+    let nothing = support::run(&["mix", file.to_str().unwrap(), "--filter", "cgroup=/b"]);
+    let said = String::from_utf8_lossy(&nothing.stderr);
+    assert!(!nothing.status.success() && said.contains("nothing has the cgroup \"/b\""), "{said}");
 }
 
 #[test]

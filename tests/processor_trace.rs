@@ -314,6 +314,38 @@ fn libipt_takes_the_same_path() {
     }
 }
 
+/// What `perf` makes of a real trace, without the binaries: it cannot follow the path, and each place where it could not is counted.
+#[test]
+fn what_perf_makes_of_a_real_trace_is_read() {
+    let Some(file) = testing::hardware_recording("intel_pt-4.14.perf.data") else { return };
+    if !testing::has("perf") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let made = folder.path().join("branches.data");
+    let perf = |arguments: &[&str], of: &Path| {
+        let mut perf = Command::new("perf");
+        let output = perf.args(arguments).arg("-i").arg(of).env("HOME", folder.path()).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "perf {arguments:?}: {said}");
+        (String::from_utf8_lossy(&output.stdout).into_owned(), said)
+    };
+    let (_, said) = perf(&["inject", "--itrace=i100usle", "-o", made.to_str().unwrap()], &file);
+    let errors = said
+        .lines()
+        .find_map(|line| line.strip_suffix(" instruction trace errors"))
+        .unwrap_or_else(|| panic!("{said}"));
+    let (samples, _) = perf(&["script", "-F", "event"], &made);
+    let samples = samples.lines().filter(|line| line.contains("cycles")).count();
+    let output = support::hbbp().args(["mix", "-v", "--rows", "module", "-i"]).arg(&made).output().unwrap();
+    let mixed = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{mixed}{}", String::from_utf8_lossy(&output.stderr));
+    let words = mixed.split_whitespace().filter(|word| *word != "#").collect::<Vec<_>>().join(" ");
+    assert!(words.contains(&format!("perf could not decode the processor trace in {errors} places")), "{words}");
+    assert!(samples > 0 && words.contains(&format!("cycles: {samples} samples")), "{samples}: {words}");
+    assert!(words.contains("0 malformed, 0 unknown"), "{words}");
+}
+
 /// Of real hardware, with the kernel, without the binaries.
 #[test]
 fn a_real_trace_is_read_and_what_is_missing_is_said() {

@@ -1,9 +1,15 @@
 //! Where symbols come from when a program is stripped: debug files of distributions and of `perf`, links, symbols that are compressed in
 //! the program, debuginfod servers.
 
+#[path = "support/archived.rs"]
+mod archived;
 #[path = "support/debuginfod.rs"]
 mod debuginfod;
+#[path = "support/place.rs"]
+mod place;
 mod support;
+#[path = "support/terminal.rs"]
+mod terminal;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,6 +18,7 @@ use std::process::{Command, Output};
 use debuginfod::Server;
 use support::{Fixture, hbbp};
 use tempfile::TempDir;
+use terminal::Terminal;
 
 /// A recording, and its stripped program in a folder that stands for `/`.
 struct Place {
@@ -112,6 +119,174 @@ fn debug_files_are_found_where_distributions_and_perf_have_them() {
         assert_eq!(place.functions(), place.stripped, "{debug}");
         fs::remove_file(place.path(&debug)).unwrap();
     }
+}
+
+/// Where `perf --buildid-dir` tells its commands that copies are, and where its settings say so (perf-config(1)).
+#[test]
+fn copies_are_found_where_perf_is_told_to_keep_them() {
+    let Some(place) = Place::new() else { return };
+    let (folder, name) = place.build_id();
+    fs::remove_file(place.program()).unwrap();
+    place.install(&format!("copies/.build-id/{folder}/{name}/elf"));
+    fs::create_dir_all(place.path("home")).unwrap();
+    let functions = |variables: &[(&str, PathBuf)]| {
+        let output = place.command().envs(variables.iter().map(|(name, value)| (name, value))).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(!functions(&[]).contains("main"));
+    assert_eq!(functions(&[("PERF_BUILDID_DIR", place.path("copies"))]), place.expected);
+    let settings = format!("[buildid]\n\tdir = {}\n", place.path("copies").display());
+    fs::write(place.path("home/.perfconfig"), &settings).unwrap();
+    assert_eq!(functions(&[]), place.expected);
+    // One file of settings stands for all others.
+    fs::write(place.path("settings"), "[report]\n").unwrap();
+    assert!(!functions(&[("PERF_CONFIG", place.path("settings"))]).contains("main"));
+    fs::rename(place.path("home/.perfconfig"), place.path("settings")).unwrap();
+    assert_eq!(functions(&[("PERF_CONFIG", place.path("settings"))]), place.expected);
+    // The usual place is looked at, too.
+    place.install(&format!("home/.debug/.build-id/{folder}/{name}/elf"));
+    assert_eq!(functions(&[("PERF_BUILDID_DIR", place.path("nothing"))]), place.expected);
+}
+
+/// A tool that must succeed, whose user has this home.
+fn must_succeed(home: &Path, tool: &str, arguments: &[&str]) {
+    let output = Command::new(tool).args(arguments).env("HOME", home).current_dir(home).output().unwrap();
+    assert!(output.status.success(), "{tool} {arguments:?}: {}", said(&output));
+}
+
+/// As `perf` itself keeps them: at the usual place, and where its settings say.
+#[test]
+fn what_perf_buildid_cache_keeps_is_found() {
+    let Some(place) = Place::new() else { return };
+    if !testing::has("perf") {
+        return;
+    }
+    fs::remove_file(place.program()).unwrap();
+    let home = place.path("home");
+    for settings in [String::new(), format!("[buildid]\ndir = {} # a comment\n", place.path("kept").display())] {
+        fs::create_dir_all(&home).unwrap();
+        fs::write(home.join(".perfconfig"), &settings).unwrap();
+        assert!(!place.command().output().unwrap().status.success(), "{settings}");
+        let copied = place.path("copied");
+        fs::copy(&place.fixture.binary, &copied).unwrap();
+        must_succeed(&home, "perf", &["buildid-cache", "-a", copied.to_str().unwrap()]);
+        fs::remove_file(copied).unwrap();
+        assert_eq!(place.functions(), place.expected, "{settings}");
+        assert_eq!(home.join(".debug").exists(), settings.is_empty());
+        fs::remove_dir_all(&home).unwrap();
+    }
+}
+
+/// A program that is mostly in the vDSO.
+const CLOCK: &str = "
+#include <time.h>
+int main(void) {
+    struct timespec begin, now;
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    do {
+        for (int i = 0; i < 1000; i++) clock_gettime(CLOCK_MONOTONIC, &now);
+    } while (now.tv_sec - begin.tv_sec < 2);
+    return 0;
+}
+";
+
+/// `perf record` keeps the program and the vDSO, and nothing else has the latter.
+#[test]
+fn what_perf_record_keeps_is_read_with_the_vdso() {
+    let Some(place) = place::Place::to_record() else { return };
+    if !testing::has("perf") {
+        return;
+    }
+    let (folder, home) = (place.folder(), place.path("home"));
+    fs::create_dir_all(&home).unwrap();
+    fs::write(place.path("clock.c"), CLOCK).unwrap();
+    let Some(program) = testing::c_program(folder, "clock", &[place.path("clock.c")], &[]) else { return };
+    let data = place.path("run.data");
+    let [program, recording] = [&program, &data].map(|path| path.to_str().unwrap());
+    must_succeed(&home, "perf", &["record", "-e", "task-clock:u", "-o", recording, program]);
+    fs::remove_file(program).unwrap();
+    let functions = |home: &Path| {
+        let mut mix = archived::command(folder, home, &[]);
+        let mix = mix.args(["mix", "--rows", "module,function", "--format", "csv", "run.data"]).output().unwrap();
+        String::from_utf8(mix.stdout).unwrap()
+    };
+    let found = functions(&home);
+    assert!(found.contains("clock,main,"), "{found}");
+    let of_vdso = |text: &str| text.lines().any(|line| line.starts_with("[vdso],") && line.contains("clock_gettime"));
+    assert!(of_vdso(&found), "{found}");
+    assert!(!of_vdso(&functions(folder)), "it is nowhere else");
+    let remove = || fs::remove_dir_all(&home).unwrap();
+    let archive = archived::reports_are_the_same(folder, &[], &home, &[], remove);
+    fs::rename(archive, &data).unwrap();
+    assert_eq!(functions(folder), found);
+}
+
+/// Copies of programs that only a process had, as `hbbp record` keeps them.
+#[test]
+fn an_archive_has_copies_that_were_kept() {
+    let Some(place) = Place::new() else { return };
+    let (folder, name) = place.build_id();
+    fs::remove_dir_all(place.path("root")).unwrap();
+    place.install(&format!("home/.debug/.build-id/{folder}/{name}/elf"));
+    fs::copy(&place.fixture.recording, place.path("run.data")).unwrap();
+    let home = place.path("home");
+    let remove = || fs::remove_dir_all(&home).unwrap();
+    let archive = archived::reports_are_the_same(place.folder.path(), &[], &home, &[], remove);
+    assert!(printed(&mix_functions(&place, &archive)).contains("main"));
+}
+
+fn mix_functions(place: &Place, file: &Path) -> Output {
+    let mut mix = archived::command(place.folder.path(), place.folder.path(), &[]);
+    mix.args(["mix", "--rows", "function", "--format", "csv"]).arg(file).output().unwrap()
+}
+
+/// The program where it is missing, and its debug file where it is stripped.
+#[test]
+fn an_archive_has_what_came_from_a_server() {
+    for is_there in [false, true] {
+        let Some(place) = Place::new() else { return };
+        if !is_there {
+            fs::remove_file(place.program()).unwrap();
+        }
+        let server = Server::of(&place.fixture.binary);
+        let (address, cache) = (server.address("found"), place.path("cache"));
+        let variables = [("DEBUGINFOD_URLS", &*address), ("DEBUGINFOD_CACHE_PATH", cache.to_str().unwrap())];
+        fs::copy(&place.fixture.recording, place.path("run.data")).unwrap();
+        let remove = || ["cache", "root"].iter().for_each(|name| fs::remove_dir_all(place.path(name)).unwrap());
+        let options = ["--symfs", "root"];
+        let archive =
+            archived::reports_are_the_same(place.folder.path(), &options, &place.path("home"), &variables, remove);
+        assert_eq!(printed(&mix_functions(&place, &archive)), place.expected);
+    }
+}
+
+/// On a terminal a line shows what is being got, until it is there.
+#[test]
+fn a_line_shows_what_is_being_got() {
+    let Some(place) = Place::new() else { return };
+    let server = Server::of(&place.fixture.binary);
+    let address = server.address("held");
+    let [cache, home, root, recording] =
+        [place.path("cache"), place.path("home"), place.path("root"), place.fixture.recording.clone()];
+    let [cache, home, root, recording] = [&cache, &home, &root, &recording].map(|path| path.to_str().unwrap());
+    let variables = [("DEBUGINFOD_URLS", &*address), ("DEBUGINFOD_CACHE_PATH", cache), ("HOME", home)];
+    let arguments = ["mix", "--rows", "function", "--symfs", root, recording];
+    let Some(mut terminal) = Terminal::open(200, 50, &arguments, &variables) else { return };
+    let size = fs::metadata(&place.fixture.binary).unwrap().len();
+    let all = indicatif::HumanBytes(size).to_string();
+    let (folder, name) = place.build_id();
+    let getting = format!("getting {address}/buildid/{folder}{name}/debuginfo");
+    let is_line = |line: &String| line.contains(&getting) && line.contains(&format!("of {all}"));
+    let lines = terminal.wait_for("what is being got", |lines| lines.iter().any(is_line));
+    assert!(!lines.iter().any(|line| line.contains("main")), "{lines:?}");
+    server.release();
+    assert_eq!(terminal.end(), 0);
+    let lines = terminal.lines();
+    assert!(!lines.iter().any(|line| line.contains("getting")), "{lines:?}");
+    assert!(lines.iter().any(|line| line.contains("main")), "{lines:?}");
+    // Elsewhere there is none.
+    fs::remove_dir_all(place.path("cache")).unwrap();
+    assert!(!said(&place.ask(&server, "found")).contains("getting"));
 }
 
 #[test]

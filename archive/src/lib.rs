@@ -19,5 +19,5 @@ mod unpack;
 
 pub use opened::{Archives, Opened};
 pub use pack::write;
-pub use plan::{Plan, plan};
+pub use plan::{Plan, PlannedFile, plan};
 pub use unpack::{is_archive, unpack};

@@ -3,12 +3,13 @@
 use std::fs::File;
 use std::io::{self, Read, Write};
 
+use analyzer::code::Image;
 use anyhow::{Context, bail};
 use formats::archive::{DOCUMENT, LARGEST_DOCUMENT};
 use tar::{Builder, EntryType, Header};
 use zstd::Encoder;
 
-use crate::Plan;
+use crate::{Plan, PlannedFile};
 
 /// Files and a recording become a quarter with it; higher ones take much longer for little.
 const LEVEL: i32 = 3;
@@ -30,11 +31,14 @@ pub fn write(plan: &Plan, out: &mut dyn Write, progress: &dyn Fn(u64, u64)) -> a
     }
     tar.append_data(&mut header(document.len() as u64), DOCUMENT, &*document)?;
     let (mut done, all) = (0, plan.contents.bytes());
-    for (name, place, bytes) in &plan.files {
+    for PlannedFile { name, place, bytes, made } in &plan.files {
         progress(done, all);
         let context = || place.display().to_string();
-        let file = File::open(place).with_context(context)?;
-        let mut left = Exactly { file, left: *bytes };
+        let from: Box<dyn Read> = match made.as_ref().and_then(Image::bytes_in_memory) {
+            Some(made) => Box::new(made),
+            None => Box::new(File::open(place).with_context(context)?),
+        };
+        let mut left = Exactly { from, left: *bytes };
         match tar.append_data(&mut header(*bytes), name, &mut left) {
             Err(error) if left.left > 0 && error.kind() == io::ErrorKind::UnexpectedEof => {
                 bail!("{} changed while it was read: begin again", place.display())
@@ -60,17 +64,17 @@ fn header(bytes: u64) -> Header {
 }
 
 /// As many bytes as were announced, whatever happens to the file meanwhile.
-struct Exactly {
-    file: File,
+struct Exactly<'a> {
+    from: Box<dyn Read + 'a>,
     left: u64,
 }
 
-impl Read for Exactly {
+impl Read for Exactly<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.left == 0 {
             return Ok(0);
         }
-        let bytes = Read::by_ref(&mut self.file).take(self.left).read(buffer)?;
+        let bytes = Read::by_ref(&mut self.from).take(self.left).read(buffer)?;
         if bytes == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }

@@ -15,12 +15,24 @@ use formats::archive::{Contents, Entry, Found, Module as PackedModule, RECORDING
 pub struct Plan {
     /// What it says of itself.
     pub contents: Contents,
-    /// The files, by their names in it: where they are, and their bytes. The recording is the first.
-    pub files: Vec<(String, PathBuf, u64)>,
+    /// The files. The recording is the first.
+    pub files: Vec<PlannedFile>,
     /// How many programs and libraries there are.
     pub binaries: usize,
     /// How many files of debug information there are.
     pub debug_files: usize,
+}
+
+/// A file of an archive.
+pub struct PlannedFile {
+    /// Its name in the archive.
+    pub name: String,
+    /// Where it is, or what it was made of.
+    pub place: PathBuf,
+    /// How many bytes of it are packed.
+    pub bytes: u64,
+    /// It, if it was made.
+    pub made: Option<Image>,
 }
 
 /// How many files of one name and no other place there may be.
@@ -28,7 +40,7 @@ const MOST_OF_ONE_NAME: usize = 1 << 16;
 
 /// Files by their names in the archive.
 #[derive(Default)]
-struct Names(BTreeMap<String, (PathBuf, u64)>);
+struct Names(BTreeMap<String, PlannedFile>);
 
 /// Looks for the files of modules.
 ///
@@ -48,10 +60,6 @@ pub fn plan<'a>(
         let (mut found, mut missing) = (None, None);
         match search.open(module) {
             Ok(Binary { is_recorded: true, other_build, .. }) => missing = other_build,
-            Ok(binary) if is_core(module, &binary) => {
-                let file = binary.file.display();
-                missing = Some(format!("{file} is a copy of `perf record --kcore`: these are not read from archives"));
-            }
             Ok(binary) => {
                 let before = names.0.len();
                 match names.binary(module, &binary) {
@@ -67,10 +75,10 @@ pub fn plan<'a>(
         let build_id = module.build_id.as_ref().map(BuildId::to_string);
         packed.push(PackedModule { path: module.path.clone(), build_id, found, missing });
     }
-    let entry = |(name, (_, bytes)): (&String, &(PathBuf, u64))| Entry { name: name.clone(), bytes: *bytes };
-    let contents = Contents::new(Entry { name, bytes }, names.0.iter().map(entry).collect(), packed);
-    let mut files = vec![(RECORDING.to_owned(), recording.to_owned(), bytes)];
-    files.extend(names.0.into_iter().map(|(name, (place, bytes))| (name, place, bytes)));
+    let entry = |file: &PlannedFile| Entry { name: file.name.clone(), bytes: file.bytes };
+    let contents = Contents::new(Entry { name, bytes }, names.0.values().map(entry).collect(), packed);
+    let mut files = vec![PlannedFile { name: RECORDING.to_owned(), place: recording.to_owned(), bytes, made: None }];
+    files.extend(names.0.into_values());
     Ok(Plan { contents, files, binaries, debug_files })
 }
 
@@ -79,14 +87,24 @@ impl Names {
     fn binary(&mut self, module: &Module, binary: &Binary) -> Option<Found> {
         let recorded = module.path.strip_suffix(" (deleted)").unwrap_or(&module.path);
         let build_id = binary.image.build_id();
-        // `--symfs` finds the kernel's by its build id alone.
+        // `--symfs` finds by build id alone what has no path, and the kernel's among debug files.
         let is_kernel = module.kind == ModuleKind::Kernel;
+        let has_path = !recorded.starts_with('[');
         let by_path =
-            below(Path::new(ROOT), Path::new(recorded)).filter(|name| !is_kernel && self.is_free(name, &binary.place));
+            below(Path::new(ROOT), Path::new(recorded)).filter(|name| has_path && self.is_free(name, &binary.place));
         // Two builds of one path: the second is found by its build id.
         let name =
             by_path.or_else(|| self.other_name(&binary.place, build_id, if is_kernel { ".debug" } else { "" }))?;
-        let name = self.add(name, &binary.place)?;
+        let name = match binary.image.bytes_in_memory() {
+            // Of a copy of the kernel's memory, which has some GB, the kernel's code and its names.
+            Some(bytes) if is_kernel && binary.image.is_core() => self.insert(PlannedFile {
+                name,
+                place: binary.place.clone(),
+                bytes: bytes.len() as u64,
+                made: Some(binary.image.clone()),
+            }),
+            _ => self.add(name, &binary.place)?,
+        };
         let debug_file = binary.debug_file.as_ref().filter(|debug_file| debug_file.path != binary.place);
         let debug_file = debug_file.and_then(|debug_file| {
             // One that is named by a link needs no build id.
@@ -112,7 +130,7 @@ impl Names {
     }
 
     fn is_free(&self, name: &str, place: &Path) -> bool {
-        is_name(name) && self.0.get(name).is_none_or(|(known, _)| known == place)
+        is_name(name) && self.0.get(name).is_none_or(|known| known.place == place)
     }
 
     /// The name by build id, as distributions have it; or one that no file has.
@@ -133,14 +151,14 @@ impl Names {
         if !self.is_free(&name, place) {
             return None;
         }
-        self.0.insert(name.clone(), (place.to_owned(), bytes));
-        Some(name)
+        Some(self.insert(PlannedFile { name, place: place.to_owned(), bytes, made: None }))
     }
-}
 
-/// Whether the kernel's file is a copy of its memory.
-fn is_core(module: &Module, binary: &Binary) -> bool {
-    module.kind == ModuleKind::Kernel && Image::open(&binary.place).is_ok_and(|image| image.is_core())
+    fn insert(&mut self, file: PlannedFile) -> String {
+        let name = file.name.clone();
+        self.0.insert(name.clone(), file);
+        name
+    }
 }
 
 /// The name of a path below a folder, without ways out of it.

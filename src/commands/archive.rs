@@ -81,9 +81,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut plan = plan(packed_recording, modules(&analysis, args.all, &search).into_iter(), &search)?;
     plan.contents.recording.name = title_of(file);
     let output = FileIdentity::at(&args.output);
-    if let Some((_, packed, _)) =
-        plan.files.iter().find(|(_, packed, _)| output.is_some() && FileIdentity::at(packed) == output)
-    {
+    let mut packed = plan.files.iter().map(|file| &file.place);
+    if let Some(packed) = packed.find(|packed| output.is_some() && FileIdentity::at(packed) == output) {
         bail!("{} is {}, which is packed: name another file to write", args.output.display(), packed.display());
     }
     let show = |done, all| progress.show("packing", done, all);
@@ -108,9 +107,11 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 /// The modules whose files reports read: those that were hit; and of LBR call stacks, those that only called. The recording has the code of
 /// some itself, and only the kernel's may be that of a file that was named.
 fn modules<'a>(analysis: &'a Analysis, all: bool, search: &BinarySearch) -> Vec<&'a Module> {
-    let may_have_file = |kind| matches!(kind, ModuleKind::File | ModuleKind::Kernel | ModuleKind::KernelModule);
+    let may_have_file = |module: &Module| {
+        matches!(module.kind, ModuleKind::File | ModuleKind::Kernel | ModuleKind::KernelModule) || module.is_vdso()
+    };
     let instead = |module: &Module| module.kind == ModuleKind::Kernel && search.is_given_for(module);
-    let is_file = |module: &&Module| may_have_file(module.kind) && (module.code.is_none() || instead(module));
+    let is_file = |module: &&Module| may_have_file(module) && (module.code.is_none() || instead(module));
     if all || analysis.calls.as_ref().is_some_and(|calls| calls.events.is_some()) {
         return analysis.modules.iter().map(|(_, module)| module).filter(is_file).collect();
     }

@@ -1,9 +1,11 @@
 //! A debuginfod server on loopback. The first part of an address says how it behaves.
+#![allow(dead_code)] // Each test program uses a part of it.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::sleep;
 use std::time::Duration;
@@ -14,6 +16,7 @@ use testing::Fixture;
 pub struct Server {
     port: u16,
     asked: Arc<Mutex<Vec<String>>>,
+    released: Arc<AtomicBool>,
 }
 
 impl Server {
@@ -24,19 +27,26 @@ impl Server {
         let asked = Arc::<Mutex<Vec<String>>>::default();
         let file: Arc<[u8]> = fs::read(file).unwrap().into();
         let log = Arc::clone(&asked);
+        let released = Arc::<AtomicBool>::default();
+        let release = Arc::clone(&released);
         std::thread::spawn(move || {
             for stream in listener.incoming() {
-                let (log, file) = (Arc::clone(&log), Arc::clone(&file));
+                let (log, file, release) = (Arc::clone(&log), Arc::clone(&file), Arc::clone(&release));
                 // A client that is gone is no error.
-                std::thread::spawn(move || drop(answer(stream.unwrap(), &log, &file)));
+                std::thread::spawn(move || drop(answer(stream.unwrap(), &log, &file, &release)));
             }
         });
-        Server { port, asked }
+        Server { port, asked, released }
     }
 
     /// The address of one that behaves so.
     pub fn address(&self, way: &str) -> String {
         format!("http://127.0.0.1:{}/{way}", self.port)
+    }
+
+    /// What is held comes.
+    pub fn release(&self) {
+        self.released.store(true, Ordering::Relaxed);
     }
 
     /// The paths that were asked for.
@@ -48,7 +58,7 @@ impl Server {
 /// Longer than any client waits: after it all is sent, and a client that did wait has what it should not.
 const TOO_LONG: Duration = Duration::from_secs(60);
 
-fn answer(mut stream: TcpStream, log: &Mutex<Vec<String>>, file: &[u8]) -> std::io::Result<()> {
+fn answer(mut stream: TcpStream, log: &Mutex<Vec<String>>, file: &[u8], released: &AtomicBool) -> std::io::Result<()> {
     let mut lines = BufReader::new(stream.try_clone()?).lines();
     let request = lines.next().unwrap_or_else(|| Ok(String::new()))?;
     while lines.next().transpose()?.is_some_and(|line| !line.is_empty()) {}
@@ -60,6 +70,16 @@ fn answer(mut stream: TcpStream, log: &Mutex<Vec<String>>, file: &[u8]) -> std::
     let found = head("200 OK", file.len());
     match path.split('/').nth(1).unwrap_or_default() {
         "found" => stream.write_all(&[&found, file].concat()),
+        "executable" if path.ends_with("/executable") => stream.write_all(&[&found, file].concat()),
+        // The second half comes when the test says so.
+        "held" => {
+            let half = file.len() / 2;
+            stream.write_all(&[&found, &file[..half]].concat())?;
+            while !released.load(Ordering::Relaxed) {
+                sleep(Duration::from_millis(20));
+            }
+            stream.write_all(&file[half..])
+        }
         "silent" => {
             sleep(TOO_LONG);
             stream.write_all(&[&found, file].concat())

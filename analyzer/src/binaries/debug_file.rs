@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::build_id_cache::in_build_id_cache;
 use super::{Binary, BinarySearch, Wanted};
 use crate::build_id::{BuildId, folder_and_name};
 use crate::code::Image;
@@ -128,22 +129,4 @@ pub(super) fn linked_by_id(root: &Path, build_id: &BuildId) -> Vec<PathBuf> {
         Some(["usr/lib/debug", "usr/lib"].map(|folder| root.join(folder).join(&link)))
     };
     build_id.spellings().filter_map(of).flatten().filter(|link| link.is_file()).collect()
-}
-
-/// The copies that `perf buildid-cache` (and every `perf record`) keeps under `~/.debug`, or what `perf archive` packed of these: of the
-/// build id, and of those that it is where zeros fill it up. A link leads to a folder that has files of this name (`elf`, `debug`);
-/// before Linux 4.10 it led to the program.
-pub(super) fn in_build_id_cache(build_id: &BuildId, name: &str) -> Vec<PathBuf> {
-    let Some(home) = std::env::var_os("HOME") else { return Vec::new() };
-    let ids = Path::new(&home).join(".debug/.build-id");
-    let of = |id: &[u8]| {
-        let (folder, rest) = folder_and_name(id)?;
-        let link = ids.join(folder).join(rest);
-        let in_folder = link.join(name);
-        if in_folder.is_file() {
-            return Some(in_folder);
-        }
-        (name == "elf" && link.is_file()).then_some(link)
-    };
-    build_id.spellings().filter_map(of).collect()
 }

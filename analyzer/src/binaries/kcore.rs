@@ -1,18 +1,18 @@
 //! The copy of the running kernel that `perf record --kcore` keeps in `kcore_dir`: `kcore`, an ELF core file whose addresses are those where the
-//! code ran, and beside it `kallsyms`, with the names.
+//! code ran, and beside it `kallsyms`, with the names. What archives have of it is one file of the same kind, with the code and the names.
 
 use std::path::Path;
 
 use super::Refused;
 use super::kallsyms::Symbols;
 use crate::address::Svma;
-use crate::code::{Image, made_elf};
+use crate::code::{Image, made_core};
 use crate::recording::{KERNEL_HALF, KERNEL_MODULES, KernelPlace};
 
 /// Bytes of code that are read: a kernel has 10 to 40 MB.
 const MOST: u64 = 256 << 20;
 
-/// The kernel's code in such a file, with its names. `core`: the file, opened.
+/// The kernel's code in such a file, with its names: a core file, too, which is in memory. `core`: the file, opened.
 pub(super) fn kernel_of(file: &Path, core: &Image, place: &KernelPlace) -> Result<Image, Refused> {
     let symbols = Symbols::read(&file.with_file_name("kallsyms")).map_err(Refused::Unreadable)?;
     // The file has no build id: that its kernel was at the same place tells that it is the recorded one.
@@ -35,5 +35,5 @@ pub(super) fn kernel_of(file: &Path, core: &Image, place: &KernelPlace) -> Resul
         };
         runs.push((segment.start.0, bytes.to_vec()));
     }
-    Image::parse(made_elf(&runs, &symbols.functions(0)).0).map_err(Refused::Unreadable)
+    Image::parse(made_core(&runs, &symbols.functions(0))).map_err(Refused::Unreadable)
 }

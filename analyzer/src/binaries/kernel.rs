@@ -8,9 +8,10 @@
 
 use std::path::{Path, PathBuf};
 
-use super::debug_file::{in_build_id_cache, installed_by_id};
+use super::build_id_cache::in_build_id_cache;
+use super::debug_file::installed_by_id;
 use super::kallsyms::Symbols;
-use super::{Binary, BinarySearch, DebugFile, NoCode, Refused, answers, kcore, open_with_code, other_build};
+use super::{Binary, BinarySearch, DebugFile, NoCode, Refused, Wanted, answers, kcore, open_with_code, other_build};
 use crate::address::{Avma, FileOffset, Svma};
 use crate::code::{Image, ImageError, MadeFunction};
 use crate::recording::{
@@ -39,7 +40,8 @@ impl BinarySearch {
         }))
     }
 
-    /// The file that was given, or one of the recorded build at the usual places.
+    /// The file that was given, or one of the recorded build: at the usual places, or from elsewhere. What distributions build as a debug file is a
+    /// whole kernel; one without code has the names of the executable.
     fn open_file_of_kernel(&self, module: &Module) -> Result<Binary, NoCode> {
         let given = self.overrides.iter().filter(|given| answers(given, module));
         let mut files: Vec<PathBuf> = given.map(|given| given.file.clone()).collect();
@@ -47,17 +49,16 @@ impl BinarySearch {
             files = self.usual_places(module).into_iter().filter(|file| file.is_file()).collect();
         }
         let place = module.kernel.as_ref().ok_or(NoCode::KernelHidden)?;
-        if files.is_empty() {
-            return Err(NoCode::NoKernel);
-        }
+        let elsewhere = [Wanted::DebugFile, Wanted::Executable].into_iter();
+        let elsewhere = elsewhere.filter_map(|wanted| self.get_elsewhere(module, wanted));
         let mut refused = Vec::new();
-        for file in files {
+        for file in files.into_iter().chain(elsewhere) {
             match self.open_vmlinux(file, module, place) {
                 Ok(binary) => return Ok(binary),
                 Err(why) => refused.push(why),
             }
         }
-        Err(NoCode::Refused(refused))
+        Err(if refused.is_empty() { NoCode::NoKernel } else { NoCode::Refused(refused) })
     }
 
     fn open_vmlinux(&self, file: PathBuf, module: &Module, place: &KernelPlace) -> Result<Binary, Refused> {
@@ -166,7 +167,8 @@ fn installed(root: &Path, release: &str, names: &[&str]) -> Vec<PathBuf> {
 /// The file of a kernel that came with a recording, with how far it ran from where it was linked.
 fn in_place(binary: Binary, module: &Module) -> Result<Binary, NoCode> {
     if binary.image.is_core() {
-        return Err(NoCode::NotPacked("copies of `perf record --kcore` are not read from archives".to_owned()));
+        // Made of a copy of memory when it was packed: its addresses are those where the code ran.
+        return Ok(binary);
     }
     let place = module.kernel.as_ref().ok_or(NoCode::KernelHidden)?;
     let slide = slide(&binary, place).map_err(|why| NoCode::Refused(vec![why]))?;

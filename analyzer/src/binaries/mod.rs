@@ -8,6 +8,7 @@ use crate::build_id::BuildId;
 use crate::code::{FunctionTable, Image, ImageError};
 use crate::recording::{Module, ModuleKind};
 
+mod build_id_cache;
 mod debug_file;
 mod elsewhere;
 mod kallsyms;
@@ -17,8 +18,9 @@ mod kernel_module;
 mod packed;
 mod refused;
 
+use build_id_cache::in_build_id_cache;
 pub use debug_file::DebugFile;
-use debug_file::{in_build_id_cache, linked_by_id};
+use debug_file::linked_by_id;
 pub use elsewhere::{ByBuildId, Elsewhere, Wanted};
 pub(crate) use kernel::kernel_mappings;
 pub(crate) use kernel_module::module_mappings;
@@ -149,6 +151,7 @@ impl BinarySearch {
             (ModuleKind::Kernel, recorded) => return self.open_kernel(module, recorded),
             (_, Some(recorded)) => return Ok(recorded),
             (ModuleKind::File | ModuleKind::KernelModule, None) => {}
+            (ModuleKind::Anonymous, None) if module.is_vdso() => {}
             (ModuleKind::Anonymous, None) => return Err(NoCode::NoFile),
             (ModuleKind::Unknown, None) => return Err(NoCode::Unmapped),
         }
@@ -177,7 +180,13 @@ impl BinarySearch {
         if let Some((file, image)) = self.got_elsewhere(module) {
             return Ok(self.with_debug_file(file, image, None));
         }
-        Err(if refused.is_empty() { NoCode::NoPath } else { NoCode::Refused(refused) })
+        Err(if module.kind == ModuleKind::Anonymous && refused.is_empty() {
+            NoCode::NoFile
+        } else if refused.is_empty() {
+            NoCode::NoPath
+        } else {
+            NoCode::Refused(refused)
+        })
     }
 
     /// What came with a recording, where the user named no file.
@@ -196,14 +205,17 @@ impl BinarySearch {
 
     /// The file of the recorded build, where the user named none.
     fn got_elsewhere(&self, module: &Module) -> Option<(PathBuf, Image)> {
-        let build_id =
-            module.build_id.as_ref().filter(|_| !self.is_given_for(module) && !module.path.starts_with('['))?;
-        if build_id.is_of_bytes() {
-            return None;
-        }
-        let file = self.elsewhere.get(build_id, Wanted::Executable)?;
+        let file = self.get_elsewhere(module, Wanted::Executable)?;
+        let build_id = module.build_id.as_ref()?;
         let image = open_with_code(&file, module.kind).ok().filter(|image| image.build_id() == Some(build_id))?;
         Some((file, image))
+    }
+
+    /// A file of the recorded build, where the user named none. No server has what has no build id, or what the kernel makes itself.
+    fn get_elsewhere(&self, module: &Module, wanted: Wanted) -> Option<PathBuf> {
+        let is_asked_for = module.kind != ModuleKind::Anonymous && !self.is_given_for(module);
+        let build_id = module.build_id.as_ref().filter(|id| is_asked_for && !id.is_of_bytes() && !id.is_unknown())?;
+        self.elsewhere.get(build_id, wanted)
     }
 
     /// The same for modules that were recorded together: a file stands for another build only where its own was not recorded.
@@ -227,6 +239,7 @@ impl BinarySearch {
         self.overrides.iter().filter(|given| !modules.iter().any(|module| answers(given, module))).collect()
     }
 
+    /// A file of the recorded build.
     fn with_debug_file(&self, file: PathBuf, image: Image, other_build: Option<String>) -> Binary {
         let wanting = image.is_stripped() || !image.has_debug_information();
         let debug_file = if wanting { self.debug_file_of(&file, &image) } else { None };
@@ -262,8 +275,9 @@ impl BinarySearch {
             return given;
         }
         let recorded = module.path.strip_suffix(" (deleted)").unwrap_or(&module.path);
+        // It is no path, but what has a build id may be kept by it.
         if recorded.starts_with('[') {
-            return Vec::new();
+            return self.by_build_id(module);
         }
         let here = match &self.symfs {
             Some(root) => {
@@ -282,11 +296,15 @@ impl BinarySearch {
         });
         let mut candidates: Vec<Candidate> =
             here.map(|file| Candidate { file, for_other_builds: of_bytes && self.symfs.is_some() }).collect();
-        if let Some(build_id) = &module.build_id {
-            let by_id = linked_by_id(self.root(), build_id).into_iter().chain(in_build_id_cache(build_id, "elf"));
-            candidates.extend(by_id.map(|file| Candidate { file, for_other_builds: false }));
-        }
+        candidates.extend(self.by_build_id(module));
         candidates
+    }
+
+    fn by_build_id(&self, module: &Module) -> Vec<Candidate> {
+        let Some(build_id) = &module.build_id else { return Vec::new() };
+        let kept = in_build_id_cache(build_id, if module.is_vdso() { "vdso" } else { "elf" });
+        let files = linked_by_id(self.root(), build_id).into_iter().chain(kept);
+        files.map(|file| Candidate { file, for_other_builds: false }).collect()
     }
 }
 

@@ -52,8 +52,10 @@ impl PackedFiles {
 
     fn binary(&self, found: &PackedFile, module: &Module) -> Result<Binary, NoCode> {
         let image = open_with_code(&found.place, module.kind).map_err(|why| NoCode::Refused(vec![why]))?;
-        // That the user named it all the same is stated.
-        let why = if found.other_build.is_none() { other_build(&found.file, &image, module) } else { None };
+        // That the user named it all the same is stated. A copy of the kernel's memory has no build id: it was the recorded one when it was packed.
+        let is_copy = module.kind == ModuleKind::Kernel && image.is_core();
+        let has_to_be_of_build = found.other_build.is_none() && !is_copy;
+        let why = if has_to_be_of_build { other_build(&found.file, &image, module) } else { None };
         if let Some(why) = why {
             return Err(NoCode::Refused(vec![why]));
         }

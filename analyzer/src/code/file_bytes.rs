@@ -76,6 +76,14 @@ impl FileBytes {
         Self { length: bytes.len() as u64, backing: Backing::Memory(bytes) }
     }
 
+    /// All of them, if they are of no file.
+    pub fn in_memory(&self) -> Option<&[u8]> {
+        match &self.backing {
+            Backing::Memory(bytes) => Some(bytes),
+            Backing::File { .. } => None,
+        }
+    }
+
     pub fn of_file(file: File, length: u64) -> Self {
         let pieces = (0..length.div_ceil(PIECE)).map(|_| OnceLock::new()).collect();
         Self { length, backing: Backing::File { file, pieces, long: Long::default() } }

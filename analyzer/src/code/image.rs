@@ -86,6 +86,11 @@ impl Image {
         Ok(Self { identity: Some(identity), ..Self::parse_headers(bytes)? })
     }
 
+    /// Its bytes, if they are in memory: it is a copy of what ran, or was made of a file.
+    pub fn bytes_in_memory(&self) -> Option<&[u8]> {
+        self.bytes.in_memory()
+    }
+
     /// Which file it is, in the state before anything of it was read; `None` for bytes in memory.
     pub fn identity(&self) -> Option<FileIdentity> {
         self.identity

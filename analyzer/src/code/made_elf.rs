@@ -4,6 +4,8 @@
 //! header | a program header for each run of pages | the pages | more sections | names | symbols | section headers
 //! ```
 
+use object::elf::ET_CORE;
+
 /// A function: first address, bytes, name.
 pub(crate) type MadeFunction<'a> = (u64, u64, std::borrow::Cow<'a, [u8]>);
 
@@ -94,6 +96,14 @@ pub(crate) fn made_elf_with(
         file.extend(section(name, 1, (at, size), 0, (1, 0)));
     }
     (file, offsets)
+}
+
+/// The same as a core file: its addresses are those where the code ran.
+pub(crate) fn made_core(runs: &[(u64, Vec<u8>)], functions: &[MadeFunction<'_>]) -> Vec<u8> {
+    let (mut file, _) = made_elf(runs, functions);
+    // `e_type`, after the 16 bytes that say which kind of ELF it is.
+    file.splice(16..18, ET_CORE.0.to_le_bytes());
+    file
 }
 
 #[cfg(test)]

@@ -60,7 +60,18 @@ impl Filter {
     /// Whether a value passes.
     pub fn keeps(&self, value: &str) -> bool {
         let is_function = || self.functions.binary_search_by(|name| name.as_str().cmp(value)).is_ok();
-        (self.comparison.names(value) || is_function()) != self.comparison.is_negated()
+        let is_in_group =
+            || self.comparison.patterns().is_some_and(|named| named.iter().any(|name| self.has(name, value)));
+        (self.comparison.names(value) || is_function() || is_in_group()) != self.comparison.is_negated()
+    }
+
+    /// Whether a value is what is named. A control group has the groups in it, as it has for `hbbp record --cgroup`, `perf record --cgroup` and
+    /// systemd's slices.
+    fn has(&self, named: &str, value: &str) -> bool {
+        let is_in =
+            |group: &str| value.strip_prefix(group).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        let is_group = self.key == Dimension::Cgroup && !named.is_empty() && !named.contains('*');
+        matches(named, value) || (is_group && is_in(named.trim_end_matches('/')))
     }
 
     /// Looks for the values among those that there are, and returns those that nothing has. A value that is no function's whole name, and has
@@ -77,7 +88,7 @@ impl Filter {
         };
         let mut not_found = Vec::new();
         for value in values {
-            if existing.iter().any(|name| matches(value, name)) {
+            if existing.iter().any(|name| self.has(value, name)) {
                 continue;
             }
             let before = self.functions.len();
@@ -128,6 +139,27 @@ fn numeric_keys() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_control_group_has_the_groups_in_it() {
+        let existing = ["/", "/a", "/a/b", "/a/b/c", "/ab", "c0ffee", "unknown"];
+        let check = |filter: &str, kept: &[&str]| {
+            let mut filter = Filter::read(filter, &Taxonomies::default()).unwrap();
+            assert_eq!(filter.resolve(&existing.map(str::to_owned).into()), []);
+            let found: Vec<&str> = existing.into_iter().filter(|name| filter.keeps(name)).collect();
+            assert_eq!(found, kept, "{filter}");
+        };
+        check("cgroup=/a", &["/a", "/a/b", "/a/b/c"]);
+        check("cgroup=/a/", &["/a", "/a/b", "/a/b/c"]);
+        check("cgroup=/a/b,c0ffee", &["/a/b", "/a/b/c", "c0ffee"]);
+        check("cgroup!=/a", &["/", "/ab", "c0ffee", "unknown"]);
+        check("cgroup=/", &["/", "/a", "/a/b", "/a/b/c", "/ab"]);
+        check("cgroup=/a/*", &["/a/b", "/a/b/c"]);
+        check("cgroup~^/a$", &["/a"]);
+        let mut nowhere = Filter::read("cgroup=/a/b/d,,b", &Taxonomies::default()).unwrap();
+        let unmatched = nowhere.resolve(&existing.map(str::to_owned).into());
+        assert_eq!(unmatched.iter().map(|unmatched| unmatched.value.as_str()).collect::<Vec<_>>(), ["/a/b/d", "", "b"]);
+    }
 
     #[test]
     fn functions_are_found_without_their_arguments() {

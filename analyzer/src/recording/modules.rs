@@ -127,6 +127,11 @@ impl Module {
         Module::of(ModuleKind::File, path, build_id)
     }
 
+    /// Whether it is the ELF file that the kernel maps into all processes (vdso(7)). It has no path, but `perf record` may have kept it.
+    pub fn is_vdso(&self) -> bool {
+        [VDSO, VDSO_32].contains(&self.path.as_str())
+    }
+
     /// What kind of code it has, if that was not read: what no program of 32 bits has mapped for itself alone is taken for code of 64 bits.
     pub fn kind_of_unread_code(&self) -> CodeKind {
         match self.kind.is_kernel() {

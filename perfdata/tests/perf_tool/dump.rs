@@ -25,16 +25,22 @@ const DETAILS: [&str; 16] = [
 /// One text per record: `[cpu] [time] offset [size]: PERF_RECORD_...` and the lines that tell its fields.
 pub fn records(dump: &str) -> Vec<String> {
     let mut records: Vec<String> = Vec::new();
-    let mut in_record = false;
+    let (mut in_record, mut in_info) = (false, false);
     for line in dump.lines() {
         if let Some(name) = record_name(line) {
             if name == "ATTR" {
-                in_record = false;
+                (in_record, in_info) = (false, false);
                 continue;
             }
+            in_info = name == "AUXTRACE_INFO";
             in_record = matches!(name, "SAMPLE" | "READ");
             records.push(first_line(line, name));
             continue;
+        }
+        // `  TSC bit             0x400`; an empty line ends them.
+        in_info &= line.starts_with("  ");
+        if let Some((number, record)) = number_after_name(line).filter(|_| in_info).zip(records.last_mut()) {
+            record.push_str(&format!("\n{number}"));
         }
         let more_namespaces =
             line.starts_with("\t\t") && records.last().is_some_and(|last| last.contains("_NAMESPACES"));
@@ -64,15 +70,19 @@ fn record_name(line: &str) -> Option<&str> {
     Some(&after[..end])
 }
 
+fn number_after_name(line: &str) -> Option<u64> {
+    let word = line.split_whitespace().last()?;
+    word.strip_prefix("0x").map_or_else(|| word.parse().ok(), |digits| u64::from_str_radix(digits, 16).ok())
+}
+
 fn first_line(line: &str, name: &str) -> String {
-    // Only the names of perf's own records are compared, but for AUXTRACE.
-    const BY_NAME: [&str; 15] = [
+    // Only the names of perf's own records are compared, but for AUXTRACE and AUXTRACE_INFO.
+    const BY_NAME: [&str; 14] = [
         "EVENT_TYPE",
         "TRACING_DATA",
         "BUILD_ID",
         "FINISHED_ROUND",
         "ID_INDEX",
-        "AUXTRACE_INFO",
         "THREAD_MAP",
         "CPU_MAP",
         "STAT_CONFIG",

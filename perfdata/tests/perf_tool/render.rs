@@ -41,6 +41,9 @@ pub fn records(recording: &Recording, header_size: u64) -> Vec<String> {
     records
 }
 
+/// Numbers of an Intel PT recording's AUXTRACE_INFO, in the order in which `perf` prints them (tools/perf/util/intel-pt.h).
+const INTEL_PT_NUMBERS: usize = 17;
+
 /// CPU, time and the rest; -1 where not recorded.
 type Texts = (u32, u64, String);
 
@@ -151,6 +154,11 @@ fn record_text(recording: &Recording, raw: &RawRecord<'_>) -> Texts {
             let (size, offset, reference) = (hex(aux.size), hex(aux.offset), hex(aux.reference));
             let numbers = format!("idx: {} tid: {} cpu: {}", aux.idx, aux.tid as i32, aux.cpu as i32);
             (format!("AUXTRACE size: {size} offset: {offset} ref: {reference} {numbers}"), None)
+        }
+        // Of Intel PT. After the words that are numbers comes the text of a filter.
+        Record::AuxtraceInfo(info) if info.kind == 1 => {
+            let words = info.words.iter().take(INTEL_PT_NUMBERS).map(|word| format!("\n{word}"));
+            (format!("AUXTRACE_INFO type: {}{}", info.kind, words.collect::<String>()), None)
         }
         Record::FinishedRound | Record::FinishedInit | Record::TimeConv(_) | Record::Other(_) => {
             (perf_name(raw.record_type), None)
