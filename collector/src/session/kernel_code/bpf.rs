@@ -291,7 +291,7 @@ mod tests {
     /// Programs with an even id have a function of 8 bytes at `AT` and a page later, each byte the id; others are gone.
     fn ask(id: u32) -> Result<Vec<BpfFunction>, Errno> {
         let function = |at| BpfFunction { at, code: vec![id as u8; 8], name: b"bpf_prog_1".to_vec() };
-        if id % 2 == 0 { Ok(vec![function(AT), function(AT + 0x1000)]) } else { Err(Errno::ENOENT) }
+        if id.is_multiple_of(2) { Ok(vec![function(AT), function(AT + 0x1000)]) } else { Err(Errno::ENOENT) }
     }
 
     fn programs() -> BpfCode {
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn records_that_are_cut_off_say_nothing() {
+    fn records_that_are_cut_off_say_what_they_have() {
         let mut programs = programs();
         for length in 8..48_u8 {
             for mut record in [ksymbol(AT, 10, false), loaded(2, 10)] {
@@ -400,7 +400,8 @@ mod tests {
                 take_in(&mut programs, &[record.clone()]);
                 pass(&mut programs, &record, &hits(&[AT]));
             }
+            // Of a symbol without its length nothing is known.
+            assert!(length >= 24 || programs.loaded.is_empty(), "{length}");
         }
-        assert!(programs.loaded.is_empty());
     }
 }
