@@ -4,8 +4,14 @@
 //! header | a program header for each run of pages | the pages | names | symbols | three section headers
 //! ```
 
+use object::elf::{STB_GLOBAL, STT_FUNC, STT_LOPROC, SymbolType};
+
 /// A function: first address, bytes, name.
 pub(crate) type MadeFunction<'a> = (u64, u64, std::borrow::Cow<'a, [u8]>);
+
+/// The type of symbols of parts of functions: `STT_LOPROC`, which means nothing on x86-64.
+pub(super) const STT_PART: SymbolType = SymbolType(STT_LOPROC);
+
 
 const HEADER: usize = 64;
 const PROGRAM_HEADER: usize = 56;
@@ -13,9 +19,18 @@ const SECTION_HEADER: usize = 64;
 /// The number of program headers is one of 16 bits.
 const MOST_RUNS: usize = 60_000;
 
-/// Writes the file. `runs`: addresses, ascending, and the bytes from there on, which do not overlap. Returns the offset of each run, too; runs after
-/// 60,000 are left out and have none.
+/// Writes the file, as [`made_elf_of_parts`] does.
 pub(crate) fn made_elf(runs: &[(u64, Vec<u8>)], functions: &[MadeFunction<'_>]) -> (Vec<u8>, Vec<u64>) {
+    made_elf_of_parts(runs, functions, &[])
+}
+
+/// Writes the file. `parts`: what has a name, too, but may begin amid an instruction. `runs`: addresses, ascending, and the bytes from there on, which do not overlap. Returns the offset of each run, too; runs after
+/// 60,000 are left out and have none.
+pub(crate) fn made_elf_of_parts(
+    runs: &[(u64, Vec<u8>)],
+    functions: &[MadeFunction<'_>],
+    parts: &[MadeFunction<'_>],
+) -> (Vec<u8>, Vec<u64>) {
     let runs = runs.get(..MOST_RUNS).unwrap_or(runs);
     let mut offset = HEADER + PROGRAM_HEADER * runs.len();
     let offsets: Vec<u64> = runs
@@ -27,10 +42,11 @@ pub(crate) fn made_elf(runs: &[(u64, Vec<u8>)], functions: &[MadeFunction<'_>]) 
         })
         .collect();
     let (mut strings, mut symbols) = (vec![0], vec![0; 24]);
-    for (start, size, name) in functions {
+    let of_functions = functions.iter().map(|function| (STT_FUNC, function));
+    for (kind, (start, size, name)) in of_functions.chain(parts.iter().map(|part| (STT_PART, part))) {
         symbols.extend((strings.len() as u32).to_le_bytes());
-        // Global function of the first section, whichever it is.
-        symbols.extend([0x12, 0, 1, 0]);
+        // Global, of the first section, whichever it is.
+        symbols.extend([STB_GLOBAL.0 << 4 | kind.0, 0, 1, 0]);
         symbols.extend(start.to_le_bytes());
         symbols.extend(size.to_le_bytes());
         strings.extend(name.iter().map(|&byte| if byte == 0 { b'?' } else { byte }));
@@ -76,7 +92,7 @@ pub(crate) fn made_elf(runs: &[(u64, Vec<u8>)], functions: &[MadeFunction<'_>]) 
 mod tests {
     use super::*;
     use crate::address::Svma;
-    use crate::code::{FunctionTable, Image};
+    use crate::code::{FunctionTable, Image, Origin};
 
     #[test]
     fn its_code_and_names_are_read_as_of_any_file() {
@@ -95,6 +111,22 @@ mod tests {
         assert_eq!(name(0x7f00_0000_8fff), "a?b");
         assert!(table.at(Svma(0x7f00_0000_9000)).is_none());
         assert!(!image.is_stripped());
+    }
+
+    #[test]
+    fn a_part_has_a_name_and_no_known_beginning() {
+        let named = |name: &'static [u8]| -> [MadeFunction<'_>; 1] { [(0x1000, 0x100, name.into())] };
+        let parts: [MadeFunction<'_>; 1] = [(0x1100, 0x100, b"part"[..].into())];
+        let (file, _) = made_elf_of_parts(&[(0x1000, vec![0x90; 0x1000])], &named(b"whole"), &parts);
+        let image = Image::parse(file).unwrap();
+        let table = FunctionTable::of(&image);
+        let of = |at| {
+            let id = table.at(Svma(at)).unwrap();
+            (table.name(id).into_owned(), table.get(id).origin)
+        };
+        assert_eq!(of(0x10ff), ("whole".to_owned(), Origin::Symbol));
+        assert_eq!(of(0x11ff), ("part".to_owned(), Origin::Part));
+        assert!(!Image::parse(made_elf_of_parts(&[], &[], &parts).0).unwrap().is_stripped());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Code that is in no file: from the pieces that bursts executed to modules that can be read.
+//! Code that is in no file: from the pieces that bursts executed, or that were found where samples fell, to modules that can be read.
 //!
 //! The bytes of a process are put together in *layers*, which are modules. A layer has one byte for each address. Where code is rewritten, it
 //! goes to the next layer, with what else is near; from then on its addresses mean that layer, and an epoch begins:
@@ -18,7 +18,7 @@ use std::sync::Arc;
 use formats::made_code::MadeCode;
 
 use crate::address::Avma;
-use crate::code::{MadeFunction, made_elf};
+use crate::code::{MadeFunction, made_elf_of_parts};
 use crate::recording::kernel_code::KernelCode;
 use crate::recording::modules::{VDSO, VDSO_32};
 use crate::recording::pages::{PAGE, pages};
@@ -291,7 +291,8 @@ impl Layers {
                     _ => runs.push((*start, page.to_vec())),
                 }
             }
-            let (file, offsets) = made_elf(&runs, &functions(pages, names));
+            let Functions { whole, parts } = functions(pages, names);
+            let (file, offsets) = made_elf_of_parts(&runs, &whole, &parts);
             let starts: BTreeMap<u64, u64> = runs.iter().map(|(start, _)| *start).zip(offsets).collect();
             made.push((modules.add_code(MADE_CODE, file), starts));
         }
@@ -332,9 +333,19 @@ fn newest(names: &[(u64, u64, Vec<u8>)]) -> BTreeMap<u64, (u64, &[u8])> {
     newest
 }
 
-/// The functions of a layer: those with names, and what is known beside them, called by its address.
-fn functions<'a>(pages: &BTreeMap<u64, Page>, names: &BTreeMap<u64, (u64, &'a [u8])>) -> Vec<MadeFunction<'a>> {
-    let mut functions: Vec<MadeFunction<'a>> = Vec::new();
+/// The functions of a layer.
+#[derive(Debug, Default)]
+struct Functions<'a> {
+    /// Those with names whose first byte is known.
+    whole: Vec<MadeFunction<'a>>,
+    /// Of others what is known, and what is known beside them, called by its address. Where instructions begin in it only addresses of the
+    /// recording say.
+    parts: Vec<MadeFunction<'a>>,
+}
+
+fn functions<'a>(pages: &BTreeMap<u64, Page>, names: &BTreeMap<u64, (u64, &'a [u8])>) -> Functions<'a> {
+    let mut functions = Functions::default();
+    let mut newest = None;
     for known in known_ranges(pages) {
         let mut at = known.start;
         while at < known.end {
@@ -342,22 +353,28 @@ fn functions<'a>(pages: &BTreeMap<u64, Page>, names: &BTreeMap<u64, (u64, &'a [u
             let holding = names.range(..=at).next_back().filter(|(_, (end, _))| *end > at);
             match holding {
                 Some((start, (end, name))) => {
-                    // It may begin before what was executed.
+                    // It may begin before what is known.
                     let first = first_in_pages(pages, *start, at);
-                    if functions.last().is_none_or(|(last, ..)| *last != first) {
-                        functions.push((first, end - first, Cow::Borrowed(name)));
+                    if newest.replace(first) != Some(first) {
+                        let is_whole = first == *start && is_known(pages, first);
+                        let of = if is_whole { &mut functions.whole } else { &mut functions.parts };
+                        of.push((first, end - first, Cow::Borrowed(name)));
                     }
                     at = *end;
                 }
                 None => {
                     let next = names.range(at..).next().map_or(known.end, |(start, _)| known.end.min(*start));
-                    functions.push((at, next - at, Cow::Owned(format!("[jit {at:#x}]").into_bytes())));
+                    functions.parts.push((at, next - at, Cow::Owned(format!("[jit {at:#x}]").into_bytes())));
                     at = next;
                 }
             }
         }
     }
     functions
+}
+
+fn is_known(pages: &BTreeMap<u64, Page>, at: u64) -> bool {
+    pages.get(&(at - at % PAGE)).is_some_and(|page| page.knows((at % PAGE) as usize))
 }
 
 /// The first address from `start` on that is in the same run of pages as `at`.

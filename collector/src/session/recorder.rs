@@ -14,6 +14,7 @@ use crate::errno::Errno;
 use crate::session::cgroups::Cgroups;
 use crate::session::lead::Lead;
 use crate::session::mapped_files::MappedFiles;
+use crate::session::made_code::SampledCode;
 use crate::session::members::Members;
 use crate::session::record_layout::{BrokenRecord, RecordLayout, records};
 pub(crate) use crate::session::recorder::turn::Ended;
@@ -85,6 +86,8 @@ pub(crate) struct Recorder<W: Write> {
     pub(crate) files: MappedFiles,
     pub(crate) cgroups: Cgroups,
     pub(crate) vdso_32: Vdso32,
+    /// Code without a file in which samples fall; `None` where records are played back.
+    pub(crate) sampled_code: Option<SampledCode>,
     /// Those of the control group that is recorded, if one is.
     pub(crate) members: Option<Members>,
     pub(crate) writer: Writer<W>,
@@ -115,6 +118,7 @@ impl<W: Write> Recorder<W> {
             files: MappedFiles::new(layout, false),
             cgroups: Cgroups::new(layout),
             vdso_32: Vdso32::default(),
+            sampled_code: None,
             members: None,
             writer,
             ring: Vec::new(),
@@ -195,6 +199,7 @@ impl<W: Write> Recorder<W> {
             self.cgroups.see(&record);
             self.vdso_32.see(&record);
         }
+        self.sampled_code.iter().try_for_each(|code| code.see(found))?;
         self.members.iter_mut().try_for_each(|members| members.found(found))?;
         if let Some(standing) = &mut self.standing {
             for record in records(found) {
@@ -251,6 +256,7 @@ impl<W: Write> Recorder<W> {
             self.cgroups.see(&record);
             self.vdso_32.see(&record);
         }
+        self.sampled_code.iter().try_for_each(|code| code.see(&self.ring))?;
         Ok(self.order.take(&mut self.ring)?)
     }
 
