@@ -12,7 +12,6 @@ pub(crate) type MadeFunction<'a> = (u64, u64, std::borrow::Cow<'a, [u8]>);
 /// The type of symbols of parts of functions: `STT_LOPROC`, which means nothing on x86-64.
 pub(super) const STT_PART: SymbolType = SymbolType(STT_LOPROC);
 
-
 const HEADER: usize = 64;
 const PROGRAM_HEADER: usize = 56;
 const SECTION_HEADER: usize = 64;

@@ -77,7 +77,10 @@ impl Image {
     /// Whether the file has no function symbols of its own (`.symtab`), only dynamic ones at most.
     pub fn is_stripped(&self) -> bool {
         !SymbolTable::of(self, SHT_SYMTAB).is_some_and(|table| {
-            table.symbols().iter().any(|symbol| symbol.st_shndx.get(LE) != SHN_UNDEF && [STT_FUNC, STT_PART].contains(&symbol.st_type()))
+            table
+                .symbols()
+                .iter()
+                .any(|symbol| symbol.st_shndx.get(LE) != SHN_UNDEF && [STT_FUNC, STT_PART].contains(&symbol.st_type()))
         })
     }
 

@@ -465,7 +465,8 @@ fn begin(
     live.group = request.target.group().cloned();
     tracer.into_iter().for_each(|tracer| control.tell(tracer));
     recorder.control = Some(control);
-    recorder.sampled_code = Some(SampledCode::new(made_code, RecordLayout::of_events(recorder.writer.events()), burst_id));
+    recorder.sampled_code =
+        Some(SampledCode::new(made_code, RecordLayout::of_events(recorder.writer.events()), burst_id));
     recorder.members = request.target.group().map(|group| Members::new(group.clone(), recorder.writer.events()));
     recorder.files = MappedFiles::new(RecordLayout::of_events(recorder.writer.events()), !request.no_copies);
     Ok(Begun { live, command, recorder })
