@@ -45,7 +45,7 @@ pub(crate) struct MadeCode {
     pub(crate) sampled: SampledCode,
     /// Memory for the pages of a round.
     pages: Vec<SampledPage>,
-    /// Whether pages brought something new when they were last read.
+    /// Whether there was new memory for code, or pages brought something new, when they were last read.
     is_new: bool,
     /// Of processes that have mapped a jitdump.
     dumps: HashMap<u32, PathBuf>,
@@ -136,7 +136,7 @@ impl MadeCode {
         }
     }
 
-    /// Whether pages brought something new when they were last read: code is being made, and is to be read soon.
+    /// Whether there was new memory for code, or pages brought something new, when they were last read: more is to be read soon.
     pub(crate) fn is_being_made(&self) -> bool {
         self.is_new
     }
@@ -179,7 +179,7 @@ impl MadeCode {
     /// Reads the pages in which samples fell, and writes what is new in them; then also those beside, for functions begin and end there. What
     /// bursts executed is certain: where a page says otherwise, it has changed since the last of them.
     fn write_sampled(&mut self, records: &mut Vec<u8>) {
-        self.is_new = false;
+        self.is_new = self.sampled.take_has_grown();
         if self.sampled.is_idle() {
             return;
         }

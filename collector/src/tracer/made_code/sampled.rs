@@ -39,6 +39,8 @@ pub(crate) struct SampledCode {
     /// What can be read now, in pages, and when that was reckoned, ns.
     budget: u64,
     reckoned: Option<u64>,
+    /// Whether there is memory since this was last asked that was not there before.
+    has_grown: bool,
     pub(crate) counts: SampledCounts,
 }
 
@@ -97,11 +99,14 @@ impl SampledCode {
         }
         let process = self.processes.entry(pid).or_default();
         let before = process.made.len();
+        // Or it was made executable again.
+        let is_new = !is_of_file && !process.has(&range);
         if is_of_file {
             process.put_file(&range);
-        } else if self.ranges < MOST_RANGES {
+        } else if is_new && self.ranges < MOST_RANGES {
             process.put_made(range);
-        } else {
+            self.has_grown = true;
+        } else if is_new {
             self.counts.unplaced += 1;
         }
         self.ranges = self.ranges + process.made.len() - before;
@@ -207,6 +212,11 @@ impl SampledCode {
         }
     }
 
+    /// Whether processes have memory for code that they did not have when this was last asked.
+    pub(crate) fn take_has_grown(&mut self) -> bool {
+        std::mem::take(&mut self.has_grown)
+    }
+
     /// Whether no sample fell in such code.
     pub(crate) fn is_idle(&self) -> bool {
         self.wanted.is_empty()
@@ -239,6 +249,12 @@ impl SampledCounts {
 }
 
 impl Process {
+    /// Whether all of it is known.
+    fn has(&self, range: &Range<u64>) -> bool {
+        let after = self.made.partition_point(|made| made.start <= range.start);
+        after.checked_sub(1).is_some_and(|before| range.end <= self.made[before].end)
+    }
+
     /// Memory without a file: one with what it touches.
     fn put_made(&mut self, mut range: Range<u64>) {
         let first = self.made.partition_point(|other| other.end < range.start);
