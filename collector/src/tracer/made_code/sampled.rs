@@ -16,8 +16,10 @@ use crate::sys::process::is_running;
 use crate::sys::{copy_memory, is_32_bit_process};
 
 const PAGE_BYTES: u64 = PAGE as u64;
-/// Pages that are read in a second, over all processes: some milliseconds of work.
-const PAGES_PER_SECOND: u64 = 2048;
+/// So often a page may be read, over all processes, ns: some milliseconds of work in a second,
+const PAGE_TIME: u64 = 500_000;
+/// which is so many pages, and as many at a time.
+const PAGES_PER_SECOND: u64 = 1_000_000_000 / PAGE_TIME;
 /// Pages in which samples may have fallen since they were last read.
 const MOST_WANTED: usize = 1 << 16;
 /// Ranges of memory without a file, over all processes.
@@ -170,9 +172,9 @@ impl SampledCode {
 
     /// The pages that are to be read at `now`, ns: those that are not known first, and as many as there is a budget for.
     pub(crate) fn take(&mut self, now: u64, is_known: impl Fn(u32, Avma) -> bool, pages: &mut Vec<SampledPage>) {
-        let passed = now.saturating_sub(self.reckoned.replace(now).unwrap_or(0));
-        let more = u64::try_from(u128::from(passed) * u128::from(PAGES_PER_SECOND) / 1_000_000_000);
-        self.budget = more.map_or(PAGES_PER_SECOND, |more| (self.budget + more).min(PAGES_PER_SECOND));
+        let passed = now.saturating_sub(self.reckoned.unwrap_or(0));
+        self.reckoned = Some(now - passed % PAGE_TIME);
+        self.budget = self.budget.saturating_add(passed / PAGE_TIME).min(PAGES_PER_SECOND);
         let page = |((pid, at), time)| SampledPage { is_known: is_known(pid, at), time, pid, at };
         pages.extend(self.wanted.drain().map(page));
         pages.sort_unstable();
@@ -365,7 +367,7 @@ mod tests {
         code.budget = 0;
         code.see(7, 0, [AT, AT + PAGE_BYTES].into_iter());
         pages.clear();
-        code.take(9_000_000_000 + 1_000_000_000 / most, is_known, &mut pages);
+        code.take(9_000_000_000 + PAGE_TIME, is_known, &mut pages);
         assert_eq!((pages.len(), code.counts.left_out), (1, 11), "a page for its time");
     }
 
