@@ -989,7 +989,8 @@ fn the_list_that_perf_keeps_names_functions() {
 #[test]
 fn modules_have_lines_of_their_source() {
     let folder = tempfile::tempdir().unwrap();
-    let Some(file) = record_module(folder.path(), b"/lib/modules/6.1.0/kernel/fs/ext4/ext4.ko") else { return };
+    let path = b"/lib/modules/6.1.0/kernel/fs/ext4/ext4.ko";
+    let Some(file) = record_module(folder.path(), path, MappedFile::Unknown) else { return };
     let line_of = |text: &str| 1 + MODULE_SOURCE.lines().position(|line| line == text).unwrap();
     let lines = |module: &Path| {
         let given = format!("ext4.ko={}", module.display());

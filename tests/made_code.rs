@@ -258,3 +258,91 @@ fn it_is_kept_with_the_analysis() {
     assert!(made.contains("add"), "{made}");
     assert_eq!(mix(), made);
 }
+
+/// A page as a sample brings it: what is before `code`, at `AT + 2`, is no code, and would swallow the first bytes of it.
+fn page(code: &[u8]) -> Vec<u8> {
+    // movabs rax, imm64.
+    let mut page = [&[0x48, 0xb8], code].concat();
+    page.resize(0x1000, 0x06);
+    page
+}
+
+/// A recording of samples alone.
+fn sampled() -> Option<Setup> {
+    let folder = tempfile::tempdir().unwrap();
+    let binary = synthetic::program(folder.path(), "four", &[])?;
+    let mut recorder = Recorder::new(&binary);
+    recorder.map(&Mmap { start: perfdata::Avma(AT), len: 0x4000, path: b"//anon", pgoff: AT, ..Recorder::mapping() });
+    Some(Setup { folder, recorder })
+}
+
+/// Rows of a mix of samples by these keys.
+fn rows_of_samples(setup: Setup, keys: &str) -> Vec<(String, f64)> {
+    let file = setup.folder.path().join("run.data");
+    std::fs::write(&file, setup.recorder.finish(&perfdata::Features::default())).unwrap();
+    rows(&file, keys)
+}
+
+/// `xor eax,eax`, the loop of [`ADD`] two bytes after it, `ret`.
+fn function() -> Vec<u8> {
+    [&[0x31, 0xc0], &ADD[..], &[0xc3]].concat()
+}
+
+#[test]
+fn code_without_a_name_is_decoded_from_where_samples_fell() {
+    let Some(mut setup) = sampled() else { return };
+    setup.code(&[(AT, &page(&function()))]);
+    (0..6).for_each(|_| setup.recorder.sample(AT + 4));
+    let expected = ["add", "dec", "jne"].map(|name| (format!("[jit] [jit {AT:#x}] {name}"), 2000.0));
+    assert_eq!(rows_of_samples(setup, "module,function,mnemonic"), expected);
+}
+
+#[test]
+fn code_with_a_name_is_decoded_from_its_beginning() {
+    let Some(mut setup) = sampled() else { return };
+    setup.code(&[(AT, &page(&function()))]);
+    setup.recorder.sample(AT + 2);
+    (0..6).for_each(|_| setup.recorder.sample(AT + 7));
+    setup.recorder.code(&MadeCode::Named { pid: 7, names: vec![(AT + 2, 11, b"made")] });
+    let counts = [("add", 2000.0), ("dec", 2000.0), ("jne", 2000.0), ("xor", 1000.0)];
+    assert_eq!(
+        rows_of_samples(setup, "module,function,mnemonic"),
+        counts.map(|(name, count)| (format!("[jit] made {name}"), count))
+    );
+}
+
+/// The first byte that is known of a function may be amid an instruction.
+#[test]
+fn of_a_function_that_begins_before_what_is_known_only_what_samples_reach_is_decoded() {
+    let Some(mut setup) = sampled() else { return };
+    let at = AT + 0x1000;
+    setup.code(&[(at, &page(&function()))]);
+    (0..6).for_each(|_| setup.recorder.sample(at + 4));
+    setup.recorder.code(&MadeCode::Named { pid: 7, names: vec![(AT + 0x800, 0x900, b"long")] });
+    let expected = ["add", "dec", "jne"].map(|name| (format!("[jit] long {name}"), 2000.0));
+    assert_eq!(rows_of_samples(setup, "module,function,mnemonic"), expected);
+}
+
+#[test]
+fn samples_count_in_the_page_of_their_time() {
+    let Some(mut setup) = sampled() else { return };
+    for (code, samples) in [(ADD, 3), (SUB, 6), (ADD, 9)] {
+        setup.code(&[(AT, &page(&code))]);
+        (0..samples).for_each(|_| setup.recorder.sample(AT + 2));
+    }
+    let counts = [("add", 4000.0), ("dec", 6000.0), ("jne", 6000.0), ("sub", 2000.0)];
+    assert_eq!(rows_of_samples(setup, "mnemonic"), counts.map(|(name, count)| (name.to_owned(), count)));
+}
+
+/// Branch stacks of the hardware lead through it like through a file.
+#[test]
+fn stacks_count_in_pages() {
+    let Some(mut setup) = sampled() else { return };
+    setup.code(&[(AT, &page(&function()))]);
+    let (top, jump) = (AT + 4, AT + 10);
+    (0..4).for_each(|_| setup.recorder.stack(&[(jump, top); 5]));
+    let rows = rows_of_samples(setup, "module,mnemonic");
+    let names: Vec<&str> = rows.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["[jit] add", "[jit] dec", "[jit] jne"]);
+    assert!(rows.iter().all(|(_, count)| *count == rows[0].1 && *count > 0.0), "{rows:?}");
+}

@@ -325,6 +325,50 @@ int main(void) {
 }
 "#;
 
+/// Makes code in memory without a file, and executes it 20 times, for 20,000 rounds. What is before it would swallow the first of it.
+const MAKE: &str = r#"
+#define _GNU_SOURCE
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+// What begins a movabs; then xor eax,eax; add rax,rcx; dec rdi; jne; ret
+static const unsigned char add[] = {0x48, 0xb8, 0x31, 0xc0, 0x48, 0x01, 0xc8, 0x48, 0xff, 0xcf, 0x75, 0xf8, 0xc3};
+int main(void)
+{
+    unsigned char *code = mmap(0, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memcpy(code, add, sizeof add);
+    long sum = 0;
+    for (int call = 0; call < 20; call++) {
+        sum += ((long (*)(long, long, long, long))(code + 2))(20000, 0, 0, 3);
+        // The recorder reads it meanwhile.
+        usleep(20000);
+    }
+    return sum == 42;
+}
+"#;
+
+/// Stacks of the hardware bring no code: it is read from the process.
+#[test]
+fn stacks_in_code_without_a_file_are_counted() {
+    let _alone = Alone::wait();
+    let folder = TempDir::new().unwrap();
+    let Some(program) = build(folder.path(), MAKE, "c", &["-O2"]) else { return };
+    let recording = folder.path().join("recording");
+    let periods = ["--ebs-period", "1009", "--lbr-period", "499"];
+    let Some(output) = record(&recording, &periods, &[program.to_str().unwrap()]) else { return };
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let mix = ["mix", "-i", recording.to_str().unwrap(), "--rows", "mnemonic", "--top", "0", "--format", "json"];
+    let mix: Value =
+        serde_json::from_str(&support::stdout(&[&mix[..], &["--filter", "module=[jit]"]].concat())).unwrap();
+    let counts = mix["rows"].as_array().unwrap().iter();
+    let counts: BTreeMap<&str, f64> =
+        counts.map(|row| (row["mnemonic"].as_str().unwrap(), row["count"].as_f64().unwrap())).collect();
+    for mnemonic in ["add", "dec", "jne"] {
+        assert!((counts[mnemonic] / 400_000.0 - 1.0).abs() < 0.01, "{counts:?}");
+    }
+    assert!(counts.keys().all(|name| ["xor", "add", "dec", "jne", "ret"].contains(name)), "{counts:?}");
+}
+
 #[test]
 fn a_program_does_what_it_does_without() {
     let _alone = Alone::wait();

@@ -1,4 +1,5 @@
-//! Code that is in no file, as records of the data section: what bursts executed of it, its names, and the vDSO.
+//! Code that is in no file, as records of the data section: what bursts executed of it, and what was in memory where samples fell; its names, and
+//! the vDSO.
 //!
 //! The type is that of the first metadata, `PERF_RECORD_HEADER_EVENT_TYPE` (65), which other tools pass over in silence; the first word of
 //! the body tells them apart. All numbers are little-endian words of 64 bits, bytes and names have zeros up to a multiple of 8:
@@ -19,7 +20,7 @@ use crate::tolerant::{objects, tolerant_objects};
 tolerant_objects! {
     /// The `made_code` object of a recording's metadata: what the recording has of code that is in no file.
     pub struct MadeCodeMetadata {
-        /// Pieces that were written: blocks that were new or had changed.
+        /// Pieces that were written: blocks, or parts of pages, that were new or had changed.
         pub pieces: Option<u64>,
         /// Their bytes.
         pub bytes: Option<u64>,
@@ -31,6 +32,12 @@ tolerant_objects! {
         pub names: Option<u64>,
         /// Names for which there was no room.
         pub names_left_out: Option<u64>,
+        /// Pages in which samples fell that were not read, for there were too many at a time.
+        pub pages_left_out: Option<u64>,
+        /// Pages in which samples fell that were gone when they were to be read.
+        pub pages_gone: Option<u64>,
+        /// Processes whose memory could not be read.
+        pub processes_refused: Option<u64>,
     }
 }
 
@@ -52,9 +59,10 @@ const MOST_NAME: usize = 4096;
 /// What a record says of code that is in no file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MadeCode<'a> {
-    /// A burst executed this code.
+    /// A burst executed this code, or a sample fell in it or near it. Pieces may begin amid an instruction.
     Executed {
-        /// When, ns, on the clock of the samples: that of the burst's samples. Of the kernel see above.
+        /// When, ns, on the clock of the samples: that of the burst's samples, or of the sample; later, where the code of before was seen later.
+        /// Of the kernel see above.
         time: u64,
         /// In which process.
         pid: u32,

@@ -117,3 +117,65 @@ fn calls_of_the_page_of_the_vsyscalls_are_no_unknown_code() {
         assert!(!said.contains("no mapping explains"), "{tracer}: {said}");
     }
 }
+
+/// Mnemonics of code without a file, by function, as samples of the clock alone have it.
+fn sampled(place: &Place, how: &[&str]) -> Option<BTreeMap<(String, String), f64>> {
+    let program = place.program("make", programs::MAKE)?;
+    let output = place.record(&[&["--tracer", "none", "--", text(&program)], how].concat());
+    assert!(output.status.success(), "{}", errors(&output));
+    let said = String::from_utf8_lossy(&output.stdout);
+    let maps = said.lines().filter(|line| line.starts_with("/tmp/perf-"));
+    maps.for_each(|map| std::fs::remove_file(map).unwrap());
+    // It is read while the program runs, and the program runs long enough.
+    assert!(modules(place).get("//anon").copied().unwrap_or(0.0) < 0.02, "{:?}", modules(place));
+    let counts = mix(place);
+    let is_code = |name: &str| ["xor", "add", "sub", "dec", "jne", "ret"].contains(&name);
+    assert!(counts.keys().all(|(_, mnemonic)| is_code(mnemonic)), "decoded from where it begins: {counts:?}");
+    Some(counts)
+}
+
+fn sum(counts: &BTreeMap<(String, String), f64>, mnemonic: &str) -> f64 {
+    counts.iter().filter(|((_, name), _)| name == mnemonic).map(|(_, count)| count).sum()
+}
+
+#[test]
+fn samples_bring_the_code_they_fell_in() {
+    let Some(place) = Place::to_trace() else { return };
+    for how in [&["once"][..], &["once", "named"]] {
+        let Some(counts) = sampled(&place, how) else { return };
+        let (add, dec, jne) = (sum(&counts, "add"), sum(&counts, "dec"), sum(&counts, "jne"));
+        assert!(add > 0.0 && add == dec && dec == jne, "one block: {counts:?}");
+        let is_called = |name: &str| if how.len() > 1 { name == "made code" } else { name.starts_with("[jit 0x") };
+        assert!(counts.keys().all(|(name, _)| is_called(name)), "{counts:?}");
+    }
+}
+
+#[test]
+fn samples_bring_code_again_that_has_changed() {
+    let Some(place) = Place::to_trace() else { return };
+    let Some(counts) = sampled(&place, &["twice"]) else { return };
+    assert!(sum(&counts, "add") > 0.0 && sum(&counts, "sub") > 0.0, "{counts:?}");
+}
+
+#[test]
+fn samples_bring_the_code_of_node() {
+    let Some(place) = Place::to_trace() else { return };
+    if Command::new("node").arg("--version").output().is_err() {
+        testing::skip!(Tool, "node is not installed");
+        return;
+    }
+    let script = "function hot(n) { let sum = 0; for (let i = 0; i < n; i++) sum = (sum * 3 + i) | 0; return sum; }
+                  let sum = 0; const end = Date.now() + 2000; while (Date.now() < end) sum ^= hot(2e6);
+                  console.log(`/tmp/perf-${process.pid}.map`, sum);";
+    std::fs::write(place.path("hot.js"), script).unwrap();
+    let output = place.record(&["--tracer", "none", "--", "node", "--perf-basic-prof", text(&place.path("hot.js"))]);
+    assert!(output.status.success(), "{}", errors(&output));
+    let said = String::from_utf8_lossy(&output.stdout);
+    let map = said.split_whitespace().find(|word| word.starts_with("/tmp/perf-")).expect("its map");
+    std::fs::remove_file(map).unwrap();
+    let counts = mix(&place);
+    let all: f64 = counts.values().sum();
+    let hot: f64 = counts.iter().filter(|((name, _), _)| name.contains("hot ")).map(|(_, count)| count).sum();
+    assert!(hot > 0.5 * all, "{counts:?}");
+    assert!(modules(&place).get("//anon").copied().unwrap_or(0.0) < 0.02, "{:?}", modules(&place));
+}

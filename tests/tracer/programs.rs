@@ -410,6 +410,43 @@ int main(int argc, char **argv)
 }
 "#;
 
+/// Makes code in memory without a file, and executes it for more than a second: `once`, or `twice`, and then others for as long. Before the code
+/// are bytes that are none, and would swallow the first of it. It says where its perf map is, if `named` is said, too.
+pub const MAKE: &str = r#"
+#include <sys/mman.h>
+typedef long function(long times, long, long, long by);
+
+// What begins a movabs; then xor eax,eax; add rax,rcx; dec rdi; jne; ret
+static const unsigned char add[] = {0x48, 0xb8, 0x31, 0xc0, 0x48, 0x01, 0xc8, 0x48, 0xff, 0xcf, 0x75, 0xf8, 0xc3};
+// xor eax,eax; sub rax,rcx; dec rdi; jne; ret
+static const unsigned char subtract[] = {0x48, 0xb8, 0x31, 0xc0, 0x48, 0x29, 0xc8, 0x48, 0xff, 0xcf, 0x75, 0xf8, 0xc3};
+
+int main(int argc, char **argv)
+{
+    int versions = strcmp(argv[1], "twice") == 0 ? 2 : 1;
+    unsigned char *code = mmap(0, 8192, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    long sum = 0;
+    for (int version = 0; version < versions; version++) {
+        memcpy(code + 4096, version ? subtract : add, sizeof add);
+        struct timespec now, began;
+        clock_gettime(CLOCK_MONOTONIC, &began);
+        do {
+            sum += ((function *)(code + 4098))(1000000, 0, 0, 3);
+            clock_gettime(CLOCK_MONOTONIC, &now);
+        } while ((now.tv_sec - began.tv_sec) * 1000 + (now.tv_nsec - began.tv_nsec) / 1000000 < 1500);
+    }
+    if (argc > 2) {
+        char path[64];
+        sprintf(path, "/tmp/perf-%d.map", getpid());
+        FILE *map = fopen(path, "w");
+        fprintf(map, "%lx b made code\n", (unsigned long)code + 4098);
+        fclose(map);
+        puts(path);
+    }
+    return sum == 42;
+}
+"#;
+
 /// `vsyscalls MS`: calls the page of the vsyscalls, which only may be executed, again and again.
 pub const VSYSCALLS: &str = r#"
 #include <setjmp.h>

@@ -4,6 +4,7 @@ use object::LittleEndian as LE;
 use object::elf::{STB_GLOBAL, STB_GNU_UNIQUE, STB_WEAK, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE, Sym64};
 
 use super::function::Origin;
+use super::made_elf::STT_PART;
 use super::names::Name;
 use crate::address::Svma;
 
@@ -30,7 +31,7 @@ impl Rank {
 
     pub fn of(symbol: &Sym64<LE>) -> Option<Self> {
         let kind = match symbol.st_type() {
-            STT_FUNC | STT_GNU_IFUNC => 0,
+            STT_FUNC | STT_GNU_IFUNC | STT_PART => 0,
             STT_NOTYPE => 0x10,
             _ => return None,
         };

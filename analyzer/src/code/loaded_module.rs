@@ -19,7 +19,7 @@ use object::{
     SectionIndex, SymbolIndex, SymbolKind,
 };
 
-use super::{Image, ImageError, MadeFunction, made_elf_with};
+use super::{Image, ImageError, MadeElf, MadeFunction};
 
 /// Functions that are not in the module are taken to be here, past what any has in memory, in so many bytes each, which cannot be executed.
 const IMPORTS: u64 = 1 << 30;
@@ -89,7 +89,7 @@ fn loaded(bytes: &[u8], image: &Image) -> Result<Vec<u8>, String> {
     if symbols.imported > 0 {
         runs.push((IMPORTS, vec![BREAKPOINT; IMPORTED as usize * symbols.imported]));
     }
-    Ok(made_elf_with(&runs, &symbols.functions, &debug).0)
+    Ok(MadeElf { runs: &runs, functions: &symbols.functions, parts: &[], sections: &debug }.write().0)
 }
 
 /// Whether it is debug information, or says where more of it is.

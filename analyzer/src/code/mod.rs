@@ -65,7 +65,7 @@ pub use variants::variants;
 
 // What BOLT's functions are made from.
 pub(crate) use eh_frame::unwind_ranges;
-pub(crate) use made_elf::{MadeFunction, made_core, made_elf, made_elf_with};
+pub(crate) use made_elf::{MadeElf, MadeFunction, made_core, made_elf};
 pub(crate) use names::{NameBytes, NamesOf};
 pub(crate) use region::{Region, regions};
 pub(crate) use symbols::SymbolTable;

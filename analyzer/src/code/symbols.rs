@@ -11,6 +11,7 @@ use object::{U32, U64};
 use super::Image;
 use super::candidate::{Candidate, Rank};
 use super::function::Origin;
+use super::made_elf::STT_PART;
 use super::names::{Name, NamesOf};
 use super::region::Region;
 use crate::address::Svma;
@@ -76,7 +77,10 @@ impl Image {
     /// Whether the file has no function symbols of its own (`.symtab`), only dynamic ones at most.
     pub fn is_stripped(&self) -> bool {
         !SymbolTable::of(self, SHT_SYMTAB).is_some_and(|table| {
-            table.symbols().iter().any(|symbol| symbol.st_shndx.get(LE) != SHN_UNDEF && symbol.st_type() == STT_FUNC)
+            table
+                .symbols()
+                .iter()
+                .any(|symbol| symbol.st_shndx.get(LE) != SHN_UNDEF && [STT_FUNC, STT_PART].contains(&symbol.st_type()))
         })
     }
 
@@ -114,6 +118,7 @@ fn candidate(
     regions: &[Region],
 ) -> Option<Candidate> {
     let rank = Rank::of(symbol)?;
+    let origin = if symbol.st_type() == STT_PART { Origin::Part } else { origin };
     let section = symbol.st_shndx.get(LE);
     if section == SHN_UNDEF || section == SHN_ABS {
         return None;

@@ -7,7 +7,8 @@
 //! 2. *Swept*: what lies between reached instructions (cases of a `switch` nobody went to, padding, tables) is decoded
 //!    in a line. A swept instruction never overlaps another one.
 //!
-//! Code that nothing describes ([`Origin::Gap`]) is not swept: there is no place to start from.
+//! Code that nothing describes ([`Origin::Gap`]), and of which only a part is there ([`Origin::Part`]), is not swept: there is no place to start
+//! from but observed addresses.
 
 use std::collections::BTreeSet;
 use std::collections::HashMap;
@@ -105,7 +106,7 @@ impl Tracer<'_> {
         *self.index.entry(id).or_insert_with(|| {
             let function = self.functions.get(id);
             let size = usize::try_from(function.end.0 - function.start.0).unwrap_or(0);
-            let swept = function.origin != Origin::Gap;
+            let swept = !matches!(function.origin, Origin::Gap | Origin::Part);
             let mut cells = vec![Cell::default(); size];
             if let (Some(entry), true) = (cells.first_mut(), swept) {
                 entry.set(Cell::LEADER);

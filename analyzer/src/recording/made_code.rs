@@ -1,4 +1,4 @@
-//! Code that is in no file: from the pieces that bursts executed to modules that can be read.
+//! Code that is in no file: from the pieces that bursts executed, or that were found where samples fell, to modules that can be read.
 //!
 //! The bytes of a process are put together in *layers*, which are modules. A layer has one byte for each address. Where code is rewritten, it
 //! goes to the next layer, with what else is near; from then on its addresses mean that layer, and an epoch begins:
@@ -23,15 +23,13 @@ use formats::made_code::MadeCode;
 use perfdata::Record;
 
 use crate::address::Avma;
-use crate::code::{MadeFunction, made_elf};
+use crate::code::{MadeElf, MadeFunction, made_elf};
 use crate::recording::kernel_code::{KernelCode, KernelMappings};
 use crate::recording::kernel_epochs::KernelEpochs;
 use crate::recording::made_code::names::{Name, NamesInForce, Naming, namings};
 use crate::recording::modules::{VDSO, VDSO_32};
 use crate::recording::pages::{PAGE, pages};
-use crate::recording::{
-    KERNEL_HALF, KERNEL_PID, Mapping, ModuleKind, ModuleTable, TaskEvent, VSYSCALL, VSYSCALL_PAGE,
-};
+use crate::recording::{KERNEL_HALF, KERNEL_PID, Mapping, ModuleKind, ModuleTable, TaskEvent, VSYSCALL, VSYSCALL_PAGE};
 
 /// The name of modules of such code.
 pub const MADE_CODE: &str = "[jit]";
@@ -387,8 +385,9 @@ impl<'a> Layers<'a> {
                     _ => runs.push((*start, page.to_vec())),
                 }
             }
-            let (file, offsets) =
-                made_elf(&runs, &functions(pages, |area| self.named.get(&(layer, area)).unwrap_or(&self.names)));
+            let Functions { whole, parts } =
+                functions(pages, |area| self.named.get(&(layer, area)).unwrap_or(&self.names));
+            let (file, offsets) = MadeElf { runs: &runs, functions: &whole, parts: &parts, sections: &[] }.write();
             let starts: BTreeMap<u64, u64> = runs.iter().map(|(start, _)| *start).zip(offsets).collect();
             made.push((modules.add_code(MADE_CODE, ModuleKind::Anonymous, file), starts));
         }
@@ -416,12 +415,22 @@ fn parts(at: u64, bytes: &[u8]) -> Vec<(u64, usize, &[u8])> {
     pages(at, bytes).map(|(at, part)| (at - at % PAGE, (at % PAGE) as usize, part)).collect()
 }
 
+/// The functions of a layer.
+#[derive(Debug, Default)]
+struct Functions<'a> {
+    /// Those with names whose first byte is known.
+    whole: Vec<MadeFunction<'a>>,
+    /// Of others what is known, and what is known beside them, called by its address. Where instructions begin in it only addresses of the
+    /// recording say.
+    parts: Vec<MadeFunction<'a>>,
+}
+
+/// A function, or what is known of it, and where one with a name begins.
+type Known<'a> = (MadeFunction<'a>, Option<u64>);
+
 /// The functions of a layer: those with names, and what is known beside them, called by its address. `names_in`: those that hold in an area.
-fn functions<'a: 'n, 'n>(
-    pages: &BTreeMap<u64, Page>,
-    names_in: impl Fn(u64) -> &'n NamesInForce<'a>,
-) -> Vec<MadeFunction<'a>> {
-    let mut functions: Vec<MadeFunction<'a>> = Vec::new();
+fn functions<'a: 'n, 'n>(pages: &BTreeMap<u64, Page>, names_in: impl Fn(u64) -> &'n NamesInForce<'a>) -> Functions<'a> {
+    let mut functions: Vec<Known<'a>> = Vec::new();
     for known in known_ranges(pages) {
         let mut at = known.start;
         while at < known.end {
@@ -430,28 +439,31 @@ fn functions<'a: 'n, 'n>(
             let names = names_in(area);
             // The name that holds the address, or the next one.
             let (function, to) = match names.at(at) {
-                // It may begin before what was executed.
+                // It may begin before what is known.
                 Some((start, end, name)) => {
                     let first = first_in_pages(pages, start, at);
-                    ((first, end - first, Cow::Borrowed(name)), end)
+                    (((first, end - first, Cow::Borrowed(name)), Some(start)), end)
                 }
                 None => {
                     let to = names.next_start(at).map_or(known.end, |start| known.end.min(start)).min(area_end);
-                    ((at, to - at, Cow::Owned(format!("[jit {at:#x}]").into_bytes())), to)
+                    (((at, to - at, Cow::Owned(format!("[jit {at:#x}]").into_bytes())), None), to)
                 }
             };
             push(&mut functions, function, at, known.start);
             at = to.min(area_end);
         }
     }
-    functions
+    let is_whole = |((first, ..), start): &Known<'_>| *start == Some(*first) && is_known(pages, *first);
+    let (whole, parts): (Vec<Known<'a>>, Vec<Known<'a>>) = functions.into_iter().partition(is_whole);
+    let functions_of = |known: Vec<Known<'a>>| known.into_iter().map(|(function, _)| function).collect();
+    Functions { whole: functions_of(whole), parts: functions_of(parts) }
 }
 
 /// Adds a function that holds `at`, an address in what is known from `known_from` on. In the next area it may be the last one again, or what is
 /// known beside functions may go on; or else names of other times hold there.
-fn push<'a>(functions: &mut Vec<MadeFunction<'a>>, function: MadeFunction<'a>, at: u64, known_from: u64) {
+fn push<'a>(functions: &mut Vec<Known<'a>>, (function, start): Known<'a>, at: u64, known_from: u64) {
     let (mut first, mut size, name) = function;
-    if let Some((last, last_size, last_name)) = functions.last_mut() {
+    if let Some(((last, last_size, last_name), _)) = functions.last_mut() {
         let last_end = *last + *last_size;
         if *last == first && *last_name == name {
             *last_size = size.max(*last_size);
@@ -469,7 +481,11 @@ fn push<'a>(functions: &mut Vec<MadeFunction<'a>>, function: MadeFunction<'a>, a
             *last_size = (*last_size).min(cut.saturating_sub(*last));
         }
     }
-    functions.push((first, size, name));
+    functions.push(((first, size, name), start));
+}
+
+fn is_known(pages: &BTreeMap<u64, Page>, at: u64) -> bool {
+    pages.get(&(at - at % PAGE)).is_some_and(|page| page.knows((at % PAGE) as usize))
 }
 
 /// The first address from `start` on that is in the same run of pages as `at`.

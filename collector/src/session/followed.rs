@@ -15,7 +15,6 @@ use crate::plan::event_spec::{EventSpec, SessionAttrs};
 use crate::plan::request::Request;
 use crate::session::Summary;
 use crate::session::producer::Producer;
-use crate::tracer::shared::monotonic_time;
 use crate::tracer::{Follower, Shared};
 
 /// A follower that is to be attached.
@@ -114,9 +113,6 @@ impl<F: Follows> Producer for Followed<F> {
 
     fn drain(&mut self, _ring: usize, records: &mut Vec<u8>) {
         self.shared.drain(records);
-        if self.follower.is_none() {
-            self.shared.made_code().write_names(records, monotonic_time());
-        }
     }
 
     fn until_drain(&self) -> Duration {
@@ -133,24 +129,11 @@ impl<F: Follows> Producer for Followed<F> {
         }
     }
 
-    fn next_file(&mut self, records: &mut Vec<u8>) {
-        let mut made_code = self.shared.made_code();
-        made_code.write_names(records, monotonic_time());
-        made_code.write_again();
-    }
-
     fn conclude_file(&mut self, own: Range<usize>, summary: &mut Summary) {
         self.plan.conclude_file(own, summary);
-        let mut made_code = self.shared.made_code();
-        summary.metadata.made_code = made_code.metadata();
-        summary.metadata.degradations.extend(made_code.degradations());
-        made_code.count_anew();
     }
 
     fn conclude(&mut self, own: Range<usize>, summary: &mut Summary) {
         self.plan.conclude(self.done.take(), own, summary);
-        let made_code = self.shared.made_code();
-        summary.metadata.made_code = made_code.metadata();
-        summary.metadata.degradations.extend(made_code.degradations());
     }
 }

@@ -13,6 +13,7 @@ mod last_thread;
 mod lead;
 pub(crate) mod limits;
 pub(crate) mod live;
+mod made_code;
 mod mapped_files;
 mod members;
 pub(crate) mod metadata;
@@ -62,6 +63,7 @@ use crate::session::kernel_code::{BpfCode, KernelChanges, KernelCode};
 use crate::session::kernel_events::KernelEvents;
 use crate::session::limits::{check_files, open_files};
 use crate::session::live::Live;
+use crate::session::made_code::{MadeCodeRecords, SampledCode};
 use crate::session::mapped_files::MappedFiles;
 use crate::session::members::Members;
 use crate::session::metadata::{features, metadata};
@@ -448,6 +450,8 @@ fn begin(
     }
     let tells_of_bpf = changes.is_some();
     producers.extend(changes.map(|changes| Box::new(changes) as Box<dyn Producer>));
+    let made_code = tracer.as_ref().map(|tracer| tracer.shared_made_code()).unwrap_or_default();
+    producers.push(Box::new(MadeCodeRecords::new(made_code.clone())));
     let mut introduction = Metadata::default();
     producers.iter().for_each(|producer| producer.introduce(&mut introduction));
     let events: Vec<EventDescription> = producers.iter().flat_map(|producer| producer.events()).cloned().collect();
@@ -476,6 +480,8 @@ fn begin(
     live.group = request.target.group().cloned();
     tracer.into_iter().for_each(|tracer| control.tell(tracer));
     recorder.control = Some(control);
+    recorder.sampled_code =
+        Some(SampledCode::new(made_code, RecordLayout::of_events(recorder.writer.events()), burst_id));
     recorder.members = request.target.group().map(|group| Members::new(group.clone(), recorder.writer.events()));
     recorder.bpf = tells_of_bpf.then(|| BpfCode::new(RecordLayout::of_events(recorder.writer.events())));
     recorder.files = MappedFiles::new(RecordLayout::of_events(recorder.writer.events()), !request.no_copies);

@@ -14,6 +14,7 @@ use crate::errno::Errno;
 use crate::session::cgroups::Cgroups;
 use crate::session::kernel_code::BpfCode;
 use crate::session::lead::Lead;
+use crate::session::made_code::SampledCode;
 use crate::session::mapped_files::MappedFiles;
 use crate::session::members::Members;
 use crate::session::record_layout::{BrokenRecord, RecordLayout, records};
@@ -90,6 +91,8 @@ pub(crate) struct Recorder<W: Write> {
     pub(crate) bpf: Option<BpfCode>,
     /// What of them is not in the file that has just ended.
     unread_bpf: Option<String>,
+    /// Code without a file in which samples fall; `None` where records are played back.
+    pub(crate) sampled_code: Option<SampledCode>,
     /// Those of the control group that is recorded, if one is.
     pub(crate) members: Option<Members>,
     pub(crate) writer: Writer<W>,
@@ -122,6 +125,7 @@ impl<W: Write> Recorder<W> {
             vdso_32: Vdso32::default(),
             bpf: None,
             unread_bpf: None,
+            sampled_code: None,
             members: None,
             writer,
             ring: Vec::new(),
@@ -215,6 +219,7 @@ impl<W: Write> Recorder<W> {
             self.cgroups.see(&record);
             self.vdso_32.see(&record);
         }
+        self.sampled_code.iter().try_for_each(|code| code.see(found))?;
         self.members.iter_mut().try_for_each(|members| members.found(found))?;
         if let Some(standing) = &mut self.standing {
             for record in records(found) {
@@ -274,6 +279,7 @@ impl<W: Write> Recorder<W> {
             self.vdso_32.see(&record);
             self.bpf.iter_mut().for_each(|bpf| bpf.take_in(&record));
         }
+        self.sampled_code.iter().try_for_each(|code| code.see(&self.ring))?;
         Ok(self.order.take(&mut self.ring)?)
     }
 

@@ -8,6 +8,7 @@ use std::ptr;
 use addresses::Avma;
 use lookahead::{PAGE, Page};
 
+use crate::errno::Errno;
 use crate::sys::process::{Mapping, proc_path};
 
 /// `process_vm_readv`: reads the pages at `addresses` into `pages`, in order, up to the first that cannot be read. Returns how many
@@ -36,10 +37,20 @@ pub(crate) fn read_pages(process: i32, addresses: &[Avma], pages: &mut [Page]) -
 
 /// Reads `bytes.len()` bytes of a process's memory; whether all could be read.
 pub(crate) fn read_memory(process: i32, address: Avma, bytes: &mut [u8]) -> bool {
+    copy_memory(process, address, bytes) == Ok(bytes.len())
+}
+
+/// Reads up to `bytes.len()` bytes of a process's memory (`process_vm_readv`(2)). Returns how many there were.
+///
+/// # Errors
+/// `ESRCH`: it has ended. `EPERM`: it may not be traced by this process (ptrace(2), access mode `PTRACE_MODE_ATTACH_REALCREDS`). `EFAULT`: the first
+/// byte cannot be read.
+pub(crate) fn copy_memory(process: i32, address: Avma, bytes: &mut [u8]) -> Result<usize, Errno> {
     let local = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
     let remote = libc::iovec { iov_base: address.0 as *mut _, iov_len: bytes.len() };
     // SAFETY: the kernel writes at most `iov_len` bytes to `bytes`; the remote address is the other process's affair.
-    unsafe { libc::process_vm_readv(process, &local, 1, &remote, 1, 0) == bytes.len() as isize }
+    let read = unsafe { libc::process_vm_readv(process, &local, 1, &remote, 1, 0) };
+    usize::try_from(read).map_err(|_| Errno::last())
 }
 
 /// `process_vm_writev`: writes the pieces to a process's memory, each at its address. Returns the first address that could not be written.

@@ -37,7 +37,7 @@ pub use inherited::{
 pub(crate) use inode::inode_generation;
 pub(crate) use measuring_child::{Measuring, MeasuringChild};
 pub(crate) use memory::{
-    can_be_executed, copy_own_page, is_same_file, read_memory, read_pages, write_code, write_memory,
+    can_be_executed, copy_memory, copy_own_page, is_same_file, read_memory, read_pages, write_code, write_memory,
 };
 pub(crate) use mounts::{Mounts, Server};
 pub(crate) use page_tables::{PageTables, comes_alone};

@@ -4,7 +4,7 @@ use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use rustix::event::{EventfdFlags, eventfd};
@@ -39,7 +39,7 @@ pub(crate) struct Shared {
     /// Who is switched off.
     pub(crate) switch: Heard,
     records: Mutex<Vec<u8>>,
-    made_code: Mutex<MadeCode>,
+    made_code: Arc<Mutex<MadeCode>>,
     /// When the writer last took what was there, and after how long there will be enough again, ns.
     taken: AtomicU64,
     until_enough: AtomicU64,
@@ -74,7 +74,7 @@ impl Shared {
             wake_tracer: OnceLock::new(),
             switch: Heard::default(),
             records: Mutex::new(Vec::new()),
-            made_code: Mutex::default(),
+            made_code: Arc::default(),
             taken: AtomicU64::new(monotonic_time()),
             until_enough: AtomicU64::new(u64::MAX),
             wake: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
@@ -118,6 +118,11 @@ impl Shared {
         self.made_code.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// It, for others who find some.
+    pub(crate) fn shared_made_code(&self) -> Arc<Mutex<MadeCode>> {
+        self.made_code.clone()
+    }
+
     /// Wakes the tracer's thread.
     pub(crate) fn wake_tracer(&self) {
         match self.wake_tracer.get() {
@@ -147,8 +152,6 @@ impl Shared {
             records.append(&mut held);
         }
         held.shrink_to(MOST_SPARE);
-        drop(held);
-        self.made_code().write(records, now);
     }
 }
 

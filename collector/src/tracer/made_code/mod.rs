@@ -1,14 +1,17 @@
-//! Code that is in no file: what bursts executed of it goes into the recording, once, and again where it has changed.
+//! Code that is in no file: what bursts executed of it, and the pages in which samples fell, go into the recording, once, and again where
+//! they have changed.
 //!
 //! ```text
 //! agent: blocks that a burst executed -> slot --+
 //! visit: blocks of anonymous memory ------------+-> pending, by time -> known already? -> records of the recording
+//! samples: pages of anonymous memory, read after that --------------------^
 //! /tmp/perf-PID.map, jit-PID.dump: along the way, and at the end --> names -> of what is known --> records at the end
 //! ```
 
 mod file_code;
 mod known;
 mod names;
+mod sampled;
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
@@ -16,22 +19,32 @@ use std::ops::Range;
 use addresses::Avma;
 use formats::made_code as format;
 use formats::metadata::{MadeCodeMetadata, RECORD_TYPE};
-use lookahead::ExecutedCode;
+use lookahead::{ExecutedCode, PAGE};
 
 use crate::tracer::made_code::file_code::ProcessCode;
 use crate::tracer::made_code::known::KnownCode;
 use crate::tracer::made_code::names::{MOST_NAMES, Names, NamesRoom};
+use crate::tracer::made_code::sampled::{SampledCode, SampledCounts, SampledPage, parts_with_code};
 
 /// Bytes of code that a recording has at most,
 const MOST: u64 = 64 << 20;
 /// and bytes that wait to be written.
 const MOST_PENDING: usize = 16 << 20;
+/// Bytes of a page that are written together, if one of them is new.
+const CHUNK: usize = 256;
 
 /// The code of a recording that is in no file.
 #[derive(Debug, Default)]
 pub(crate) struct MadeCode {
     processes: HashMap<u32, ProcessCode>,
     known: HashMap<u32, KnownCode>,
+    /// Times of the first and the last code that is known of each process.
+    times: HashMap<u32, (u64, u64)>,
+    pub(crate) sampled: SampledCode,
+    /// Memory for the pages of a round.
+    pages: Vec<SampledPage>,
+    /// Whether there was new memory for code, or pages brought something new, when they were last read.
+    is_new: bool,
     names: HashMap<u32, Names>,
     names_room: NamesRoom,
     pending: Vec<Pending>,
@@ -110,17 +123,39 @@ impl MadeCode {
     pub(crate) fn begins_anew(&mut self, pid: u32) {
         self.processes.remove(&pid);
         self.known.remove(&pid);
+        self.times.remove(&pid);
         self.names.remove(&pid);
     }
 
-    /// Appends records of what is new since the last time, and reads the names that there are at `now`. All bursts of before are known by then.
+    /// A record says that a process has had another program since `time`, or is another process. A tracer may have known that before.
+    pub(crate) fn began_anew_at(&mut self, pid: u32, time: u64) {
+        if self.times.get(&pid).is_some_and(|(first, _)| *first < time) {
+            self.begins_anew(pid);
+        }
+    }
+
+    /// Whether there was new memory for code, or pages brought something new, when they were last read: more is to be read soon.
+    pub(crate) fn is_being_made(&self) -> bool {
+        self.is_new
+    }
+
+    /// Appends records of what is new since the last time, and reads the names that there are at `now`. All bursts and samples of before are known
+    /// by then.
     pub(crate) fn write(&mut self, records: &mut Vec<u8>, now: u64) {
+        let mut pids = BTreeSet::new();
+        self.write_executed(&mut pids, records);
+        self.write_sampled(now, &mut pids, records);
+        pids.into_iter().for_each(|pid| self.read_names(pid, now, false));
+    }
+
+    fn write_executed(&mut self, pids: &mut BTreeSet<u32>, records: &mut Vec<u8>) {
         self.pending_bytes = 0;
         let mut pending = std::mem::take(&mut self.pending);
         pending.sort_by_key(|of| of.time);
-        let pids: BTreeSet<u32> = pending.iter().map(|of| of.pid).collect();
         for Pending { time, pid, code } in pending {
+            pids.insert(pid);
             let known = self.known.entry(pid).or_default();
+            extend(&mut self.times, pid, time);
             let mut pieces = Vec::new();
             let has_changed = has_changed(&code);
             for (at, bytes) in code.pieces() {
@@ -138,7 +173,73 @@ impl MadeCode {
             }
             append(&format::MadeCode::Executed { time, pid, pieces }, records);
         }
-        pids.into_iter().for_each(|pid| self.read_names(pid, now, false));
+    }
+
+    /// Reads the pages in which samples fell, and writes what is new in them; then also those beside, for functions begin and end there. What
+    /// bursts executed is certain: where a page says otherwise, it has changed since the last of them.
+    fn write_sampled(&mut self, now: u64, pids: &mut BTreeSet<u32>, records: &mut Vec<u8>) {
+        self.is_new = self.sampled.take_has_grown();
+        if self.sampled.is_idle() {
+            return;
+        }
+        let mut pages = std::mem::take(&mut self.pages);
+        let known = |pid, at: Avma| self.known.get(&pid).is_some_and(|known| known.touches(&(at..beside(at, 1))));
+        self.sampled.take(now, known, &mut pages);
+        let mut page = [0; PAGE];
+        for SampledPage { is_known, time, pid, at } in pages.drain(..) {
+            match self.write_page((pid, time), at, &mut page, records) {
+                Some(0) => {}
+                Some(_) => {
+                    pids.insert(pid);
+                    for at in [beside(at, -1), beside(at, 1)] {
+                        if self.sampled.may_read() {
+                            self.write_page((pid, time), at, &mut page, records);
+                        }
+                    }
+                }
+                None if !is_known && self.sampled.may_be_read(pid) => self.sampled.counts.gone += 1,
+                None => {}
+            }
+        }
+        self.pages = pages;
+    }
+
+    /// Reads a page, and writes what is new in it. Returns how many pieces that were; `None` if it cannot be read.
+    fn write_page(
+        &mut self,
+        (pid, time): (u32, u64),
+        at: Avma,
+        page: &mut [u8; PAGE],
+        records: &mut Vec<u8>,
+    ) -> Option<usize> {
+        if !self.sampled.read(pid, at, page) {
+            return None;
+        }
+        let known = self.known.entry(pid).or_default();
+        let (mut pieces, mut has_changed) = (Vec::new(), false);
+        for (at, bytes) in parts_with_code(at, page).flat_map(|(at, part)| chunks(at, part)) {
+            if known.has(at, bytes) {
+                continue;
+            }
+            if self.counts.bytes + bytes.len() as u64 > MOST {
+                self.counts.left_out += 1;
+                continue;
+            }
+            has_changed |= known.contradicts(at, bytes);
+            self.counts.pieces += 1;
+            self.counts.bytes += bytes.len() as u64;
+            pieces.push((at.0, bytes));
+        }
+        let count = pieces.len();
+        if count > 0 {
+            let latest = self.times.get(&pid).map_or(0, |(_, last)| *last);
+            let time = if has_changed { time.max(latest.saturating_add(1)) } else { time };
+            pieces.iter().for_each(|(at, bytes)| known.put_at(time, Avma(*at), bytes));
+            extend(&mut self.times, pid, time);
+            append(&format::MadeCode::Executed { time, pid, pieces }, records);
+            self.is_new = true;
+        }
+        Some(count)
     }
 
     fn read_names(&mut self, pid: u32, now: u64, is_end: bool) {
@@ -167,17 +268,20 @@ impl MadeCode {
     /// Another file is about to begin, which is to have all code that is executed from now on.
     pub(crate) fn write_again(&mut self) {
         self.known.clear();
+        self.times.clear();
     }
 
     /// What was counted is said.
     pub(crate) fn count_anew(&mut self) {
         self.counts = Counts::default();
         self.names_room.left_out = 0;
+        self.sampled.counts = SampledCounts::default();
     }
 
     /// What was written; `None` if there was no such code.
     pub(crate) fn metadata(&self) -> Option<MadeCodeMetadata> {
         let Counts { pieces, bytes, left_out, unplaced, names } = self.counts;
+        let pages = self.sampled.counts;
         let written = MadeCodeMetadata {
             pieces: Some(pieces),
             bytes: Some(bytes),
@@ -185,26 +289,54 @@ impl MadeCode {
             unplaced: Some(unplaced),
             names: Some(names),
             names_left_out: Some(self.names_room.left_out),
+            pages_left_out: Some(pages.left_out),
+            pages_gone: Some(pages.gone),
+            processes_refused: Some(pages.refused),
         };
-        (pieces + left_out + unplaced > 0).then_some(written)
+        (pieces + left_out + unplaced > 0 || pages != SampledCounts::default()).then_some(written)
     }
 
     /// What is missing, in sentences.
-    pub(crate) fn degradations(&self) -> impl Iterator<Item = String> {
-        let names = self.names_room.left_out;
-        let names = (names > 0).then(|| {
-            format!("{names} names of code without a file found no room ({} MiB): it may have the name of what was there before, or none", MOST_NAMES >> 20)
-        });
-        let code = (self.counts.left_out > 0).then(|| {
-            format!(
+    pub(crate) fn degradations(&self) -> Vec<String> {
+        let mut sentences = Vec::new();
+        if self.counts.left_out > 0 {
+            sentences.push(format!(
                 "{} blocks of code without a file found no room in what a burst hands over, or in the recording ({} MiB): where they are new, they are \
                  unread",
                 self.counts.left_out,
                 MOST >> 20
-            )
-        });
-        code.into_iter().chain(names)
+            ));
+        }
+        if self.names_room.left_out > 0 {
+            sentences.push(format!(
+                "{} names of code without a file found no room ({} MiB): it may have the name of what was there before, or none",
+                self.names_room.left_out,
+                MOST_NAMES >> 20
+            ));
+        }
+        sentences.extend(self.sampled.counts.sentences());
+        sentences
     }
+}
+
+/// Code of a process is known of this time, too.
+fn extend(times: &mut HashMap<u32, (u64, u64)>, pid: u32, time: u64) {
+    let (first, last) = times.entry(pid).or_insert((time, time));
+    (*first, *last) = (time.min(*first), time.max(*last));
+}
+
+/// The page so many pages after another one.
+fn beside(at: Avma, pages: i64) -> Avma {
+    Avma(at.0.wrapping_add_signed(pages * PAGE as i64))
+}
+
+/// The parts of `bytes` that are written together.
+fn chunks(at: Avma, bytes: &[u8]) -> impl Iterator<Item = (Avma, &[u8])> {
+    let first = (CHUNK - at.0 as usize % CHUNK).min(bytes.len());
+    let (first, rest) = bytes.split_at(first);
+    let after = at.0 + first.len() as u64;
+    let rest = (after..).step_by(CHUNK).map(Avma).zip(rest.chunks(CHUNK));
+    std::iter::once((at, first)).chain(rest)
 }
 
 /// Whether code was rewritten in the middle of a burst, which goes on after system calls: then all of it is written, for readers to see it.
@@ -232,6 +364,7 @@ mod tests {
     use perfdata::Avma;
 
     use super::*;
+    use crate::tracer::shared::monotonic_time;
 
     fn code(pieces: &[(u64, &[u8])]) -> ExecutedCode {
         let mut code = ExecutedCode::default();
@@ -244,7 +377,7 @@ mod tests {
 
     fn written(made: &mut MadeCode) -> Vec<Written> {
         let mut records = Vec::new();
-        made.write(&mut records, 0);
+        made.write(&mut records, monotonic_time());
         let mut rest = records.as_slice();
         let mut all = Vec::new();
         while let Some((header, _)) = rest.split_first_chunk::<8>() {
@@ -312,14 +445,84 @@ mod tests {
         assert_eq!(written(&mut made), [(10, vec![(0x1000, vec![1])]), (20, both)]);
     }
 
+    /// Three pages of this process, which are its code for once, and where the first begins.
+    fn own_pages() -> (Vec<u8>, usize, Avma) {
+        let memory = vec![0; 4 * PAGE];
+        let first = (memory.as_ptr() as usize).next_multiple_of(PAGE);
+        let offset = first - memory.as_ptr() as usize;
+        (memory, offset, Avma(first as u64))
+    }
+
+    #[test]
+    fn a_page_in_which_samples_fall_is_written_once_and_what_changes_in_it_again() {
+        let pid = std::process::id();
+        let (mut memory, offset, at) = own_pages();
+        memory[offset..offset + 3].copy_from_slice(&[1, 2, 3]);
+        let mut made = MadeCode::default();
+        made.sampled.mapped(pid, at..Avma(at.0 + 3 * PAGE as u64), false);
+        let sampled = |made: &mut MadeCode, time, page: u64| {
+            made.sampled.see(pid, time, [5, at.0 + page * PAGE as u64 + 1, u64::MAX].into_iter());
+            written(made)
+        };
+        assert_eq!(sampled(&mut made, 10, 0), [(10, vec![(at.0, vec![1, 2, 3])])], "without what is no code");
+        assert!(made.is_being_made());
+        assert_eq!(sampled(&mut made, 20, 0), []);
+        assert!(!made.is_being_made());
+        // Beside it is new code, which is read once the page itself has changed, or a sample falls in it.
+        memory[offset + PAGE] = 7;
+        assert_eq!(sampled(&mut made, 30, 0), []);
+        memory[offset + 300] = 4;
+        let both = [(15, vec![(at.0 + 300, vec![4])]), (15, vec![(at.0 + PAGE as u64, vec![7])])];
+        assert_eq!(sampled(&mut made, 15, 0), both, "nothing that was known has changed");
+        memory[offset] = 9;
+        assert_eq!(sampled(&mut made, 12, 0), [(16, vec![(at.0, vec![9, 2, 3])])], "it has changed since");
+        let metadata = made.metadata().unwrap();
+        assert_eq!((metadata.pieces, metadata.bytes, metadata.pages_gone), (Some(4), Some(8), Some(0)));
+    }
+
+    #[test]
+    fn what_a_burst_executed_is_in_no_page_again() {
+        let pid = std::process::id();
+        let (mut memory, offset, at) = own_pages();
+        memory[offset..offset + 3].copy_from_slice(&[1, 2, 3]);
+        let mut made = MadeCode::default();
+        made.sampled.mapped(pid, at..Avma(at.0 + PAGE as u64), false);
+        made.sampled.see(pid, 10, [at.0].into_iter());
+        made.add(pid, 20, code(&[(at.0, &[1, 2, 3])]));
+        assert_eq!(written(&mut made), [(20, vec![(at.0, vec![1, 2, 3])])]);
+        made.sampled.see(pid, 30, [at.0].into_iter());
+        made.add(pid, 40, code(&[(at.0, &[1, 5])]));
+        let burst_first = [(40, vec![(at.0, vec![1, 5])]), (41, vec![(at.0, vec![1, 2, 3])])];
+        assert_eq!(written(&mut made), burst_first);
+        // Another program.
+        made.began_anew_at(pid, 20);
+        made.sampled.see(pid, 50, [at.0].into_iter());
+        assert_eq!(written(&mut made), [], "all that is known is of this one");
+        made.began_anew_at(pid, 60);
+        made.sampled.see(pid, 70, [at.0].into_iter());
+        assert_eq!(written(&mut made).len(), 1);
+    }
+
+    #[test]
+    fn pages_of_processes_that_have_ended_are_counted() {
+        let mut made = MadeCode::default();
+        let pid = 0x3fff_fff0;
+        made.sampled.mapped(pid, Avma(0x1000)..Avma(0x3000), false);
+        made.sampled.see(pid, 10, [0x1000, 0x2000].into_iter());
+        assert_eq!(written(&mut made), []);
+        assert_eq!(made.metadata().unwrap().pages_gone, Some(2));
+        assert!(made.degradations()[0].starts_with("2 pages of code without a file"), "{:?}", made.degradations());
+        assert!(!made.sampled.has_code(pid));
+    }
+
     #[test]
     fn what_finds_no_room_is_said() {
         let mut made = MadeCode::default();
-        assert!(made.metadata().is_none() && made.degradations().next().is_none());
+        assert!(made.metadata().is_none() && made.degradations().is_empty());
         made.counts.bytes = MOST - 2;
         made.add(7, 10, code(&[(0x1000, &[1, 2, 3]), (0x2000, &[4])]));
         assert_eq!(written(&mut made), [(10, vec![(0x2000, vec![4])])]);
         assert_eq!(made.metadata().unwrap().left_out, Some(1));
-        assert!(made.degradations().next().unwrap().starts_with("1 blocks"));
+        assert!(made.degradations()[0].starts_with("1 blocks"));
     }
 }
