@@ -247,6 +247,176 @@ fn the_code_that_ran_goes_before_a_file_unless_the_file_is_named() {
     assert!(of_copy > of_file, "{of_copy}: one block more that ends with a jump");
 }
 
+/// The program's bursts and samples, and a kernel at its place: a sample of the clock is 12.5 instructions.
+fn program_and_kernel(folder: &Path) -> Option<Recorder> {
+    let mut recorder = Recorder::traced(&synthetic::program(folder, "four", &[])?);
+    recorder.map(&mapping(b"[kernel.kallsyms]_text"));
+    recorder.burst(&Burst { ip: A, branches: &[(A_JNE, C), (D_JMP, A)], instructions: 25, period: 25 });
+    recorder.sample(A);
+    recorder.sample(D);
+    Some(recorder)
+}
+
+/// A static key was switched on and off again: the copy of the end has nops, and what ran between had a jump.
+#[test]
+fn samples_count_in_the_code_that_the_kernel_had_then() {
+    let folder = tempfile::tempdir().unwrap();
+    let (nops, jump) = ([0x90; 2], [0xeb, 0x00]);
+    let record = |switched: bool| {
+        let mut recorder = program_and_kernel(folder.path())?;
+        recorder.kernel_sample(TEXT);
+        if switched {
+            recorder.poke(TEXT, &nops, &jump);
+        }
+        (0..2).for_each(|_| recorder.kernel_sample(TEXT));
+        if switched {
+            recorder.poke(TEXT, &jump, &nops);
+        }
+        recorder.kernel_sample(TEXT);
+        recorder.kernel_sample(moved(D));
+        keep(&mut recorder, &text());
+        Some(write(folder.path(), recorder, Some(BUILD_ID)))
+    };
+    let of_d = 12.5 / 2.0;
+    let Some(file) = record(false) else { return };
+    let in_a = 4.0 * 12.5 / 21.0;
+    let unswitched = [("entry jne", in_a), ("entry nop", 20.0 * in_a), ("work jmp", of_d), ("work nop", of_d)];
+    assert_eq!(rows(&file, KEYS, &[]), is(&unswitched));
+    let Some(file) = record(true) else { return };
+    let in_a = 2.0 * 12.5 / 21.0;
+    let switched = [
+        ("entry jmp", 2.0 * 12.5),
+        ("entry jne", in_a),
+        ("entry nop", 20.0 * in_a),
+        ("work jmp", of_d),
+        ("work nop", of_d),
+    ];
+    assert_eq!(rows(&file, KEYS, &[]), is(&switched));
+    let blocks = support::stdout(&["blocks", "-i", &file, "--format", "csv", "--filter", "function=entry"]);
+    let starts: Vec<&str> = blocks.lines().skip(1).filter_map(|line| line.split(',').nth(1)).collect();
+    assert!(
+        starts.iter().all(|start| start.starts_with("0xffffffff9f0000")),
+        "addresses are those it ran at: {blocks}"
+    );
+}
+
+/// Where the copy is another than the last patch made it, the records are believed: the copy came after.
+#[test]
+fn patches_tell_what_ran_though_the_copy_is_older_or_newer() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(mut recorder) = program_and_kernel(folder.path()) else { return };
+    recorder.poke(TEXT, &[0xcc, 0xcc], &[0xeb, 0x00]);
+    recorder.kernel_sample(TEXT);
+    keep(&mut recorder, &text());
+    let file = write(folder.path(), recorder, Some(BUILD_ID));
+    assert_eq!(rows(&file, KEYS, &[]), is(&[("entry jmp", 12.5)]));
+}
+
+/// Where programs of BPF are.
+const JITED: u64 = 0xffff_ffff_c010_0000;
+
+/// The rows of code that the kernel has made.
+fn made_rows(file: &str) -> Vec<(String, f64)> {
+    let csv =
+        support::stdout(&["mix", "-i", file, "--rows", KEYS, "--format", "csv", "--filter", "module=[kernel.jit]"]);
+    let row = |line: &str| {
+        let fields: Vec<&str> = line.split(',').collect();
+        (fields[1..3].join(" "), fields[3].parse().unwrap())
+    };
+    let mut rows: Vec<(String, f64)> = csv.lines().skip(1).map(row).collect();
+    rows.sort_by(|one, next| one.0.cmp(&next.0));
+    rows
+}
+
+/// One program is unloaded, and another one comes to its addresses; a third one was there before the recording, and stays.
+#[test]
+fn programs_of_bpf_at_the_same_addresses_are_told_apart_by_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(mut recorder) = program_and_kernel(folder.path()) else { return };
+    let code = |recorder: &mut Recorder, time, at, bytes: &[u8]| {
+        recorder.code(&MadeCode::Executed { time, pid: KERNEL_PID, pieces: vec![(at, bytes)] });
+    };
+    let (first, second) = (b"bpf_prog_0123456789abcdef_first", b"bpf_prog_fedcba9876543210_second");
+    let held = JITED + 0x1000;
+    let mut loaded = |recorder: &mut Recorder, name: &[u8], bytes: &[u8]| {
+        let time = recorder.next_time();
+        recorder.ksymbol(JITED, 4, name, false);
+        code(recorder, time, JITED, bytes);
+    };
+    loaded(&mut recorder, first, &[0x90, 0x90, 0x90, 0xc3]);
+    recorder.kernel_sample(JITED);
+    recorder.kernel_sample(held);
+    recorder.ksymbol(JITED, 4, first, true);
+    loaded(&mut recorder, second, &[0xf8, 0xf9, 0xf5, 0xc3]);
+    (0..2).for_each(|_| recorder.kernel_sample(JITED));
+    recorder.ksymbol(JITED, 4, second, true);
+    code(&mut recorder, 1, held, &[0x99, 0xc3]);
+    recorder.ksymbol(held, 2, b"bpf_prog_0011223344556677_held", false);
+    let file = write(folder.path(), recorder, Some(BUILD_ID));
+    let (of_first, of_second, of_held) = (12.5 / 4.0, 2.0 * 12.5 / 4.0, 12.5 / 2.0);
+    let expected = [
+        ("bpf_prog_0011223344556677_held cdq", of_held),
+        ("bpf_prog_0011223344556677_held ret", of_held),
+        ("bpf_prog_0123456789abcdef_first nop", 3.0 * of_first),
+        ("bpf_prog_0123456789abcdef_first ret", of_first),
+        ("bpf_prog_fedcba9876543210_second clc", of_second),
+        ("bpf_prog_fedcba9876543210_second cmc", of_second),
+        ("bpf_prog_fedcba9876543210_second ret", of_second),
+        ("bpf_prog_fedcba9876543210_second stc", of_second),
+    ];
+    let rows = made_rows(&file);
+    let keys: Vec<&str> = rows.iter().map(|(keys, _)| keys.as_str()).collect();
+    assert_eq!(keys, expected.map(|(keys, _)| keys));
+    for ((keys, count), (_, wanted)) in rows.iter().zip(expected) {
+        assert!((count - wanted).abs() < 0.01, "{keys}: {count}, expected {wanted}");
+    }
+    let annotated = support::stdout(&["annotate", "-i", &file, "-f", "bpf_prog_fedcba9876543210_second"]);
+    assert!(annotated.contains("ffffffffc0100002  cmc"), "{annotated}");
+}
+
+/// A call in a program is patched while it runs: what is patched goes on from what it was.
+#[test]
+fn made_code_that_is_patched_is_other_code_from_then_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(mut recorder) = program_and_kernel(folder.path()) else { return };
+    recorder.ksymbol(JITED, 4, b"bpf_prog_0123456789abcdef", false);
+    let pieces = vec![(JITED, &[0x90, 0x90, 0x90, 0xc3][..])];
+    recorder.code(&MadeCode::Executed { time: 1, pid: KERNEL_PID, pieces });
+    recorder.kernel_sample(JITED);
+    recorder.poke(JITED, &[0x90], &[0xc3]);
+    recorder.kernel_sample(JITED);
+    let file = write(folder.path(), recorder, Some(BUILD_ID));
+    let rows = made_rows(&file);
+    let count = |mnemonic: &str| rows.iter().find(|(keys, _)| keys.ends_with(mnemonic)).unwrap().1;
+    assert!(
+        (count("nop") - 3.0 * 12.5 / 4.0).abs() < 0.01 && (count("ret") - 12.5 / 4.0 - 12.5).abs() < 0.01,
+        "{rows:?}"
+    );
+}
+
+/// What no kernel writes is passed over, or left out and counted.
+#[test]
+fn absurd_changes_of_the_kernels_code_do_no_harm() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(mut recorder) = program_and_kernel(folder.path()) else { return };
+    let long = vec![0x90; 20_000];
+    for at in [0, 0x40_1000, 1 << 63, TEXT - 1, TEXT + 30, u64::MAX - 1, u64::MAX, JITED] {
+        for (old, new) in [(&[][..], &[][..]), (&[], &[0x90]), (&[1, 2, 3], &[]), (&long, &long)] {
+            recorder.poke(at, old, new);
+        }
+        for unregister in [true, false, false, true] {
+            recorder.ksymbol(at, u32::MAX, b"bpf_prog_", unregister);
+        }
+        let pieces = vec![(at, &[0x90; 8][..]), (at.wrapping_add(4), &[0xc3; 8])];
+        recorder.code(&MadeCode::Executed { time: 1050, pid: KERNEL_PID, pieces });
+        recorder.kernel_sample(at);
+    }
+    recorder.kernel_sample(TEXT);
+    keep(&mut recorder, &text());
+    let file = write(folder.path(), recorder, Some(BUILD_ID));
+    assert!(!rows(&file, KEYS, &[]).is_empty());
+}
+
 /// Each recording has the functions that were hit, where that boot put them.
 #[test]
 fn kernels_of_two_boots_are_compared_by_function() {

@@ -297,6 +297,15 @@ fn advice(machine: &Machine, tracing: &TracingReport) -> Vec<String> {
          kernel's vmlinux (--binary).",
     );
     say(
+        machine.may_sample_kernel() && !machine.may_sample_system() && usable,
+        "To record what the kernel changes of its code meanwhile (patches, BPF programs), set kernel.perf_event_paranoid to 0 or lower, or \
+         give hbbp CAP_PERFMON.",
+    );
+    say(
+        machine.may_sample_kernel() && usable && !privileges.sys_admin,
+        "To record the code of BPF programs, give hbbp CAP_SYS_ADMIN.",
+    );
+    say(
         !machine.may_sample_system() && usable,
         "To record all processes (-a), or a control group (--cgroup), set kernel.perf_event_paranoid to 0 or lower, or give hbbp CAP_PERFMON.",
     );

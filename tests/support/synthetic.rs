@@ -19,7 +19,7 @@ use std::process::Command;
 
 use perfdata::{
     AttrFlags, Avma, Branch, BranchFlags, BranchKind, BranchSampleType, Comm, EventAttr, EventDescription, Features,
-    Lost, LostSamples, MappedFile, Mmap, SampleFields, SampleFormat, SampleId, Weight, Writer,
+    Ksymbol, Lost, LostSamples, MappedFile, Mmap, SampleFields, SampleFormat, SampleId, TextPoke, Weight, Writer,
 };
 
 pub const A: u64 = 0x40_1000;
@@ -324,6 +324,24 @@ impl Recorder {
         let ip = branches.last().map_or(0, |branch| branch.1);
         let stack = newest_first(branches, BranchFlags::PREDICTED);
         self.write_now(&SampleFields { cpu_mode: perfdata::CpuMode::Kernel, ..sample(LBR, ip, 100, &stack) });
+    }
+
+    /// Adds that a symbol of code that the kernel made came or went.
+    pub fn ksymbol(&mut self, at: u64, len: u32, name: &[u8], unregister: bool) {
+        let sample_id = self.happens_now();
+        let symbol = Ksymbol { addr: Avma(at), len, ksym_type: 1, unregister, name, sample_id };
+        self.writer.write_ksymbol(&symbol).unwrap();
+    }
+
+    /// Adds that the kernel patched its code.
+    pub fn poke(&mut self, at: u64, old: &[u8], new: &[u8]) {
+        let sample_id = self.happens_now();
+        self.writer.write_text_poke(&TextPoke { addr: Avma(at), old, new, sample_id }).unwrap();
+    }
+
+    fn happens_now(&mut self) -> SampleId {
+        self.time += 10;
+        SampleId { pid: Some(7), tid: Some(7), time: Some(self.time), ..SampleId::default() }
     }
 
     /// Adds the kernel's word of a loss, and what `perf record` says of the same at the end.

@@ -375,7 +375,7 @@ impl Locator<'_> {
     }
 
     fn spot(&self, avma: Avma, context: &Context, space: &AddressSpace) -> Spot {
-        self.spots.of(avma, context.guest, space)
+        self.spots.of(avma, context.guest, (space, context.place.kernel))
     }
 }
 

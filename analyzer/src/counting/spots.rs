@@ -1,7 +1,9 @@
 //! Where an address of a process is: in which module, and where in its file.
 
 use crate::address::{Avma, FileOffset};
-use crate::recording::{AddressSpace, GUEST, KERNEL, KERNEL_PID, ModuleId, ModuleTable, Timeline, UNKNOWN};
+use crate::recording::{
+    AddressSpace, GUEST, KERNEL, KERNEL_PID, KernelEpochs, ModuleId, ModuleTable, Timeline, UNKNOWN,
+};
 
 /// Where an address is: the module, the address its first byte would have (two loads of one module differ in it), the offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,19 +15,22 @@ pub struct Spot {
 
 /// Finds them.
 pub struct Spots {
+    /// The kernel as it was in the end, and over time where it was another.
     kernel: AddressSpace,
+    before: KernelEpochs,
     kernel_module: ModuleId,
     unknown_module: ModuleId,
     guest_module: ModuleId,
 }
 
 impl Spots {
-    /// With the kernel as it was at the end of the recording.
+    /// With the kernel as it was at the end of the recording, but where it is known that it was another before.
     pub fn new(timeline: &Timeline, modules: &mut ModuleTable) -> Self {
         let mut kernel = AddressSpace::default();
         timeline.for_each_epoch(KERNEL_PID, 0, |_, space| kernel = space.clone());
         Spots {
             kernel,
+            before: timeline.kernel().clone(),
             kernel_module: modules.intern(KERNEL.as_bytes(), None),
             unknown_module: modules.intern(UNKNOWN.as_bytes(), None),
             guest_module: modules.intern(GUEST.as_bytes(), None),
@@ -37,8 +42,8 @@ impl Spots {
         self.unknown_module
     }
 
-    /// Where an address is of a process with this address space, or of a guest.
-    pub fn of(&self, avma: Avma, guest: bool, space: &AddressSpace) -> Spot {
+    /// Where an address is of a process with this address space and this epoch of the kernel, or of a guest.
+    pub fn of(&self, avma: Avma, guest: bool, (space, epoch): (&AddressSpace, u32)) -> Spot {
         let without_mapping = |module| Spot { module, base: 0, offset: FileOffset(avma.0) };
         if guest {
             return without_mapping(self.guest_module);
@@ -47,7 +52,8 @@ impl Spots {
             true => (&self.kernel, self.kernel_module),
             false => (space, self.unknown_module),
         };
-        match space.find(avma) {
+        let before = self.before.space(epoch).filter(|_| is_kernel(avma)).and_then(|before| before.find(avma));
+        match before.or_else(|| space.find(avma)) {
             Some(mapping) => Spot {
                 module: mapping.module,
                 base: mapping.start.0.wrapping_sub(mapping.pgoff),

@@ -461,7 +461,7 @@ mod tests {
     const CONTEXT: Context = Context {
         event: 0,
         pid: 1,
-        place: EpochId { incarnation: 0, epoch: 0 },
+        place: EpochId { incarnation: 0, epoch: 0, kernel: 0 },
         tid: 0,
         phase: PhaseId(0),
         guest: false,
@@ -486,7 +486,7 @@ mod tests {
     /// Of the same process in another epoch, or from another start of bursts, a block is the same; of another process it is not.
     #[test]
     fn blocks_of_processes_are_at_least_their_branches() {
-        let later = EpochId { incarnation: 0, epoch: 1 };
+        let later = EpochId { incarnation: 0, epoch: 1, kernel: 0 };
         let mut aggregate = Aggregate::default();
         for (pid, place) in [(1, CONTEXT.place), (1, later), (2, CONTEXT.place)] {
             let context = Context { pid, place, ..CONTEXT };

@@ -1,4 +1,4 @@
-//! The kernel's code as the recording has it: the functions in which samples fell, copied when it ended.
+//! The kernel's code as the recording has it: the functions in which samples fell, copied when it ended, and what changed before (`changes`).
 //!
 //! Each module of the kernel, and the image itself, becomes an ELF file in memory of what was copied of it:
 //!
@@ -9,12 +9,19 @@
 //! files      at their addresses            from 0 on, as in the module; it is elsewhere after each load
 //! ```
 
+mod changes;
+
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use perfdata::{Ksymbol, TextPoke};
 
 use crate::address::Avma;
 use crate::code::{MadeFunction, made_elf};
-use crate::recording::pages::pages;
+use crate::recording::kernel_code::changes::{Code, End, Function, Made, Poke, Symbol, changes};
+use crate::recording::kernel_epochs::KernelChange;
+use crate::recording::pages::{PAGE, pages};
 use crate::recording::{
     AddressSpace, KERNEL, KERNEL_HALF, KERNEL_MODULES, KERNEL_PID, Mapping, ModuleId, ModuleKind, ModuleTable,
     TaskEvent,
@@ -29,6 +36,18 @@ pub(crate) struct KernelCode {
     /// Addresses, where the bytes begin, how many they are.
     pieces: Vec<(u64, usize, usize)>,
     bytes: Vec<u8>,
+    /// What is not of the end: BPF programs, symbols that came and went, patches.
+    made: Vec<Made>,
+    symbols: Vec<Symbol>,
+    pokes: Vec<Poke>,
+}
+
+/// What the recording has of the kernel: what is mapped in the end, what instead of it before, and how many pieces are left out.
+#[derive(Debug, Default)]
+pub(crate) struct KernelMappings {
+    pub of_end: Vec<(u64, TaskEvent)>,
+    pub before: Vec<KernelChange>,
+    pub left_out: u64,
 }
 
 /// The code of one module: runs of bytes by address, and what is taken off addresses.
@@ -39,27 +58,54 @@ struct Copied {
 }
 
 impl KernelCode {
-    /// Takes in a piece.
-    pub fn add(&mut self, at: u64, bytes: &[u8]) {
+    /// Takes in a piece: of the end if `time` is 0, or else one that is there from then on.
+    pub fn add(&mut self, time: u64, at: u64, bytes: &[u8]) {
         let is_of_kernel = at >= KERNEL_HALF && at.checked_add(bytes.len() as u64).is_some();
-        if is_of_kernel && !bytes.is_empty() {
+        if is_of_kernel && !bytes.is_empty() && time > 0 {
+            self.made.push(Made { time, code: Code { at, bytes: bytes.to_vec() } });
+        } else if is_of_kernel && !bytes.is_empty() {
             self.pieces.push((at, self.bytes.len(), bytes.len()));
             self.bytes.extend_from_slice(bytes);
         }
     }
 
-    /// Gives the kernel's modules their code. `names`: of functions, by address, with their ends. Returns what is mapped where, and how many
-    /// pieces are left out.
+    /// Takes in that a symbol came or went.
+    pub fn symbol(&mut self, time: u64, symbol: &Ksymbol<'_>) {
+        let Ksymbol { addr, unregister, name, .. } = symbol;
+        self.symbols.push(Symbol { time, at: addr.0, came: !unregister, name: name.to_vec() });
+    }
+
+    /// Takes in a patch.
+    pub fn poke(&mut self, time: u64, poke: &TextPoke<'_>) {
+        let TextPoke { addr, old, new, .. } = poke;
+        if addr.0 >= KERNEL_HALF {
+            self.pokes.push(Poke { time, at: addr.0, old: old.to_vec(), new: new.to_vec() });
+        }
+    }
+
+    /// Gives the kernel's modules their code. `names`: of functions, by address, with their ends.
     pub fn finish(
         mut self,
         modules: &mut ModuleTable,
         events: &[(u64, TaskEvent)],
         names: &BTreeMap<u64, (u64, &[u8])>,
-    ) -> (Vec<(u64, TaskEvent)>, u64) {
-        let space = mapped(events);
+    ) -> KernelMappings {
+        let made_symbols: BTreeSet<ModuleId> =
+            self.symbols.iter().filter(|symbol| symbol.came).map(|symbol| modules.intern(&symbol.name, None)).collect();
+        let space = mapped(events, &made_symbols);
         self.pieces.sort_unstable();
+        let (made, symbols, pokes) =
+            (std::mem::take(&mut self.made), std::mem::take(&mut self.symbols), std::mem::take(&mut self.pokes));
+        let (before, no_room) = match made.is_empty() && pokes.is_empty() {
+            true => Default::default(),
+            false => {
+                let of_end = AtEnd { code: &self, names, modules: &*modules, space: &space, runs: self.runs() };
+                let versions = changes(made, &symbols, pokes, &of_end, MADE);
+                versions.finish(modules)
+            }
+        };
         let mut copied: BTreeMap<ModuleId, Copied> = BTreeMap::new();
-        let (mut known_to, mut left_out) = (0, 0);
+        let (mut known_to, mut left_out) = (0, no_room);
         for (at, first, length) in self.pieces {
             // Of pieces that overlap the first one holds.
             let again = known_to.max(at) - at;
@@ -100,7 +146,86 @@ impl KernelCode {
             events.extend(mapped);
             left_out += without_room;
         }
-        (events, left_out)
+        KernelMappings { of_end: events, before, left_out }
+    }
+
+    /// The addresses that the pieces have, which ascend: disjoint, not adjacent.
+    fn runs(&self) -> Vec<Range<u64>> {
+        let mut runs: Vec<Range<u64>> = Vec::new();
+        for (at, _, length) in &self.pieces {
+            let end = at + *length as u64;
+            match runs.last_mut() {
+                Some(last) if *at <= last.end => last.end = last.end.max(end),
+                _ => runs.push(*at..end),
+            }
+        }
+        runs
+    }
+}
+
+/// What was copied in the end.
+struct AtEnd<'a> {
+    code: &'a KernelCode,
+    names: &'a BTreeMap<u64, (u64, &'a [u8])>,
+    modules: &'a ModuleTable,
+    space: &'a AddressSpace,
+    runs: Vec<Range<u64>>,
+}
+
+impl AtEnd<'_> {
+    fn run(&self, at: u64) -> Option<&Range<u64>> {
+        let before = self.runs.partition_point(|run| run.start <= at);
+        self.runs.get(before.checked_sub(1)?).filter(|run| run.contains(&at))
+    }
+
+    /// The bytes of a range that is within a run. Of pieces that overlap the first one holds.
+    fn bytes(&self, range: &Range<u64>) -> Option<Vec<u8>> {
+        let pieces = &self.code.pieces;
+        let mut bytes = vec![0; usize::try_from(range.end - range.start).ok()?];
+        let end = pieces.partition_point(|(at, ..)| *at < range.end);
+        // Those that begin before and end within are few: none is longer than a record.
+        let begin = pieces.partition_point(|(at, ..)| *at + (1 << 16) < range.start);
+        for (at, first, length) in pieces.get(begin..end)?.iter().rev() {
+            let piece = self.code.bytes.get(*first..)?.get(..*length)?;
+            let skipped = usize::try_from(range.start.saturating_sub(*at)).ok()?;
+            let place = usize::try_from(at.saturating_sub(range.start)).ok()?;
+            let (from, to) = (piece.get(skipped..).unwrap_or_default(), bytes.get_mut(place..)?);
+            to.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
+        }
+        Some(bytes)
+    }
+}
+
+impl End for AtEnd<'_> {
+    fn holds(&self, at: u64) -> bool {
+        self.run(at).is_some()
+    }
+
+    fn function(&self, at: u64) -> Option<Function> {
+        let run = self.run(at)?;
+        let before = self.names.range(..=at).next_back();
+        let (range, name) = match before.filter(|(_, (end, _))| *end > at) {
+            Some((start, (end, name))) => (*start..*end, name.to_vec()),
+            None => {
+                let page = at - at % PAGE;
+                let begin = before.map_or(0, |(_, (end, _))| *end).max(page);
+                let end = self.names.range(at..).next().map_or(u64::MAX, |(start, _)| *start);
+                (begin..end.min(page.saturating_add(PAGE)), Vec::new())
+            }
+        };
+        let range = range.start.max(run.start)..range.end.min(run.end);
+        let mapping = self.space.find(Avma(at));
+        let module = mapping.map(|mapping| self.modules.get(mapping.module));
+        let (module, base) = match (module, mapping) {
+            (Some(module), Some(mapping)) if module.kind == ModuleKind::KernelModule => {
+                (module.path.clone(), mapping.start.0.wrapping_sub(mapping.pgoff))
+            }
+            (Some(module), _) if module.kind == ModuleKind::Kernel => (module.path.clone(), 0),
+            (Some(_), _) => return None,
+            (None, _) => (name_without_mapping(at).to_owned(), 0),
+        };
+        let name = if name.is_empty() { format!("[{:#x}]", range.start.wrapping_sub(base)).into_bytes() } else { name };
+        Some(Function { code: Code { at: range.start, bytes: self.bytes(&range)? }, name, module, base })
     }
 }
 
@@ -144,13 +269,17 @@ impl Copied {
 
 /// The module of code that nothing is mapped at: the kernel's image below its modules, and above what the kernel has made, BPF programs and trampolines.
 fn without_mapping(at: u64, modules: &mut ModuleTable) -> ModuleId {
-    modules.intern(if at < KERNEL_MODULES { KERNEL } else { MADE }.as_bytes(), None)
+    modules.intern(name_without_mapping(at).as_bytes(), None)
 }
 
-/// Where the kernel and its modules are in the end.
-fn mapped(events: &[(u64, TaskEvent)]) -> AddressSpace {
+fn name_without_mapping(at: u64) -> &'static str {
+    if at < KERNEL_MODULES { KERNEL } else { MADE }
+}
+
+/// Where the kernel and its modules are in the end, without what is a symbol of code that the kernel has made.
+fn mapped(events: &[(u64, TaskEvent)], made: &BTreeSet<ModuleId>) -> AddressSpace {
     let of_kernel = |event: &TaskEvent| match event {
-        TaskEvent::Map { pid: KERNEL_PID, mapping } => Some(*mapping),
+        TaskEvent::Map { pid: KERNEL_PID, mapping } if !made.contains(&mapping.module) => Some(*mapping),
         _ => None,
     };
     let mut mappings: Vec<(u64, Mapping)> =
@@ -167,7 +296,6 @@ fn mapped(events: &[(u64, TaskEvent)]) -> AddressSpace {
 mod tests {
     use super::*;
     use crate::code::FunctionTable;
-    use crate::recording::pages::PAGE;
 
     const TEXT: u64 = 0xffff_ffff_9f00_0000;
     const MODULE: u64 = 0xffff_ffff_c040_0000;
@@ -180,7 +308,7 @@ mod tests {
 
     /// The address as the file states it, the function and the first byte there.
     fn code_at(modules: &ModuleTable, events: &[(u64, TaskEvent)], at: u64) -> Option<(u64, String, u8)> {
-        let mapping = *mapped(events).find(Avma(at))?;
+        let mapping = *mapped(events, &BTreeSet::new()).find(Avma(at))?;
         let image = modules.get(mapping.module).recorded_image()?.ok()?;
         let svma = image.svma_of_file_offset(mapping.file_offset(Avma(at)))?;
         let functions = FunctionTable::of(&image);
@@ -196,17 +324,17 @@ mod tests {
             map(&mut modules, "/lib/modules/6.1/kernel/fs/ext4/ext4.ko", MODULE, 0),
         ];
         let mut code = KernelCode::default();
-        code.add(MODULE + 0x200, &[3; 16]);
-        code.add(TEXT + 0x100, &[1; 16]);
-        code.add(TEXT + 0x110, &[2; 16]);
-        code.add(TEXT + 0x118, &[9; 16]);
+        code.add(0, MODULE + 0x200, &[3; 16]);
+        code.add(0, TEXT + 0x100, &[1; 16]);
+        code.add(0, TEXT + 0x110, &[2; 16]);
+        code.add(0, TEXT + 0x118, &[9; 16]);
         let names: BTreeMap<u64, (u64, &[u8])> = [
             (TEXT + 0x100, (TEXT + 0x110, &b"one"[..])),
             (TEXT + 0x110, (TEXT + 0x200, b"two")),
             (MODULE + 0x200, (MODULE + 0x210, b"ext4_file_read_iter")),
         ]
         .into();
-        let (made, _) = code.finish(&mut modules, &events, &names);
+        let made = code.finish(&mut modules, &events, &names).of_end;
         events.extend(made);
         let at = |at| code_at(&modules, &events, at);
         assert_eq!(at(TEXT + 0x10f), Some((TEXT + 0x10f, "one".into(), 1)));
@@ -221,14 +349,14 @@ mod tests {
         let mut modules = ModuleTable::default();
         let mut code = KernelCode::default();
         for (at, bytes) in [(0x40_1000, &[1; 8][..]), (u64::MAX - 3, &[1; 8]), (TEXT, &[])] {
-            code.add(at, bytes);
+            code.add(0, at, bytes);
         }
-        assert!(code.finish(&mut modules, &[], &BTreeMap::new()).0.is_empty());
+        assert!(code.finish(&mut modules, &[], &BTreeMap::new()).of_end.is_empty());
         assert_eq!(modules.iter().len(), 0);
         let mut code = KernelCode::default();
-        code.add(u64::MAX - 8, &[1; 8]);
-        code.add(TEXT, &[1; 8]);
-        assert_eq!(code.finish(&mut modules, &[], &BTreeMap::new()).0.len(), 2);
+        code.add(0, u64::MAX - 8, &[1; 8]);
+        code.add(0, TEXT, &[1; 8]);
+        assert_eq!(code.finish(&mut modules, &[], &BTreeMap::new()).of_end.len(), 2);
         let names: Vec<&str> = modules.iter().map(|(_, module)| module.path.as_str()).collect();
         assert_eq!(names, [KERNEL, MADE], "without a mapping it is the kernel's, or made by it");
     }
@@ -240,9 +368,9 @@ mod tests {
         let absurd = [("/m.ko", MODULE, 0xffff_ffff_ffe0_0000), ("/m.ko", again, 0), ("/usr/bin/program", TEXT, 0)];
         let events = absurd.map(|(name, start, pgoff)| map(&mut modules, name, start, pgoff));
         let mut code = KernelCode::default();
-        [MODULE, again, TEXT].iter().for_each(|at| code.add(*at, &[1; PAGE as usize]));
-        let (made, left_out) = code.finish(&mut modules, &events, &BTreeMap::new());
-        assert_eq!((made.len(), left_out), (1, 2), "a page past the last address, and a program's file");
+        [MODULE, again, TEXT].iter().for_each(|at| code.add(0, *at, &[1; PAGE as usize]));
+        let found = code.finish(&mut modules, &events, &BTreeMap::new());
+        assert_eq!((found.of_end.len(), found.left_out), (1, 2), "a page past the last address, and a program's file");
     }
 
     #[test]
@@ -251,10 +379,10 @@ mod tests {
         let mut events = vec![map(&mut modules, "/a.ko", MODULE, 0), map(&mut modules, "/b.ko", MODULE + 0x10_0000, 0)];
         let (last, first) = (MODULE + 0x10_0000 - 8, MODULE + 0x10_0000);
         let mut code = KernelCode::default();
-        code.add(last, &[7; 16]);
+        code.add(0, last, &[7; 16]);
         let names: BTreeMap<u64, (u64, &[u8])> =
             [(MODULE, (first, &b"long"[..])), (first, (first + 8, b"other"))].into();
-        let (made, _) = code.finish(&mut modules, &events, &names);
+        let made = code.finish(&mut modules, &events, &names).of_end;
         events.extend(made);
         let at = |at| code_at(&modules, &events, at).map(|(svma, name, _)| (svma, name));
         assert_eq!(at(last + 2), Some((0xf_fffa, "long".into())));

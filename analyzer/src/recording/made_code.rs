@@ -16,13 +16,15 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use formats::made_code::MadeCode;
+use perfdata::Record;
 
 use crate::address::Avma;
 use crate::code::{MadeFunction, made_elf};
-use crate::recording::kernel_code::KernelCode;
+use crate::recording::kernel_code::{KernelCode, KernelMappings};
+use crate::recording::kernel_epochs::KernelEpochs;
 use crate::recording::modules::{VDSO, VDSO_32};
 use crate::recording::pages::{PAGE, pages};
-use crate::recording::{KERNEL_HALF, KERNEL_PID, Mapping, ModuleTable, TaskEvent};
+use crate::recording::{KERNEL_HALF, KERNEL_PID, Mapping, ModuleKind, ModuleTable, TaskEvent};
 
 /// The name of modules of such code.
 pub const MADE_CODE: &str = "[jit]";
@@ -50,6 +52,17 @@ pub(crate) struct MadeCodes {
     kernel: KernelCode,
 }
 
+/// What modules were made of it.
+#[derive(Debug, Default)]
+pub(crate) struct Made {
+    /// What is mapped when.
+    pub mapped: Vec<(u64, TaskEvent)>,
+    /// What is mapped of the kernel instead, before the end.
+    pub kernel: KernelEpochs,
+    /// Pieces that are left out.
+    pub left_out: u64,
+}
+
 /// Code that a burst executed.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
@@ -65,8 +78,8 @@ impl MadeCodes {
     /// Takes in a record.
     pub fn add(&mut self, record: MadeCode<'_>) {
         match record {
-            MadeCode::Executed { pid: KERNEL_PID, pieces, .. } => {
-                pieces.into_iter().for_each(|(at, bytes)| self.kernel.add(at, bytes));
+            MadeCode::Executed { pid: KERNEL_PID, pieces, time } => {
+                pieces.into_iter().for_each(|(at, bytes)| self.kernel.add(time, at, bytes));
             }
             MadeCode::Executed { time, pid, pieces } => {
                 // The kernel's half of the addresses is none of a process.
@@ -89,15 +102,24 @@ impl MadeCodes {
         }
     }
 
-    /// Adds the modules of the code. `events` say when processes begin anew. Returns what is mapped when, and how many pieces are left out.
-    pub fn finish(mut self, modules: &mut ModuleTable, events: &[(u64, TaskEvent)]) -> (Vec<(u64, TaskEvent)>, u64) {
+    /// Takes in what the kernel says of its own code.
+    pub fn of_kernel(&mut self, time: u64, record: &Record<'_>) {
+        match record {
+            Record::Ksymbol(symbol) => self.kernel.symbol(time, symbol),
+            Record::TextPoke(poke) => self.kernel.poke(time, poke),
+            _ => {}
+        }
+    }
+
+    /// Adds the modules of the code. `events` say when processes begin anew.
+    pub fn finish(mut self, modules: &mut ModuleTable, events: &[(u64, TaskEvent)]) -> Made {
         let begins = beginnings(events);
         for (name, file) in std::mem::take(&mut self.vdsos) {
             modules.has_code(name, &Arc::from(file));
         }
         self.pieces.sort_by_key(|piece| (piece.pid, piece.time));
         let names = newest(self.names.get(&KERNEL_PID).map_or(&[][..], Vec::as_slice));
-        let (mut made, mut left_out) = self.kernel.finish(modules, events, &names);
+        let KernelMappings { of_end: mut made, before, mut left_out } = self.kernel.finish(modules, events, &names);
         let mut room = MOST_PAGES;
         for pieces in self.pieces.chunk_by(|one, next| one.pid == next.pid) {
             let Some(pid) = pieces.first().map(|piece| piece.pid) else { continue };
@@ -115,7 +137,7 @@ impl MadeCodes {
                 made.extend(layers.finish(pid, &names, modules));
             }
         }
-        (made, left_out)
+        Made { mapped: made, kernel: KernelEpochs::new(before), left_out }
     }
 }
 
@@ -293,7 +315,7 @@ impl Layers {
             }
             let (file, offsets) = made_elf(&runs, &functions(pages, names));
             let starts: BTreeMap<u64, u64> = runs.iter().map(|(start, _)| *start).zip(offsets).collect();
-            made.push((modules.add_code(MADE_CODE, file), starts));
+            made.push((modules.add_code(MADE_CODE, ModuleKind::Anonymous, file), starts));
         }
         let mapping = |pages: &Range<u64>, layer: usize| {
             let (module, starts) = made.get(layer)?;
@@ -421,8 +443,8 @@ mod tests {
     fn build(codes: MadeCodes, mut events: Vec<(u64, TaskEvent)>) -> (Timeline, ModuleTable, u64) {
         let mut modules = ModuleTable::default();
         modules.intern(b"//anon", None);
-        let (made, left_out) = codes.finish(&mut modules, &events);
-        events.extend(made);
+        let Made { mapped, left_out, .. } = codes.finish(&mut modules, &events);
+        events.extend(mapped);
         (Timeline::new(events), modules, left_out)
     }
 

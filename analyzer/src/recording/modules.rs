@@ -173,7 +173,7 @@ impl ModuleTable {
     }
 
     /// Adds a module of code that is in no file: `file` is an ELF file made of it. Its build id is made of its bytes.
-    pub(crate) fn add_code(&mut self, name: &str, file: Vec<u8>) -> ModuleId {
+    pub(crate) fn add_code(&mut self, name: &str, kind: ModuleKind, file: Vec<u8>) -> ModuleId {
         let half = |seed: u64| {
             let mut hasher = DefaultHasher::new();
             hasher.write_u64(seed);
@@ -181,8 +181,7 @@ impl ModuleTable {
             hasher.finish().to_le_bytes()
         };
         let build_id = BuildId::new(&[half(1), half(2)].concat());
-        let (path, kind) = (name.to_owned(), ModuleKind::Anonymous);
-        self.add(Module { code: Some(RecordedCode(file.into())), ..Module::of(kind, path, build_id) })
+        self.add(Module { code: Some(RecordedCode(file.into())), ..Module::of(kind, name.to_owned(), build_id) })
     }
 
     /// All modules of that name have this code.

@@ -21,12 +21,13 @@ use crate::build_id::BuildId;
 use crate::processor_trace::TraceParts;
 use crate::progress::{Progress, Step};
 use crate::recording::cgroups::Cgroups;
+use crate::recording::made_code::Made;
 use crate::recording::modules::{VDSO, VDSO_32};
 use crate::recording::programs::mark_modules_of_32_bits;
 use crate::recording::{
     Aggregate, BurstCounter, BurstPiece, Context, ContextId, EpochId, FirstPiece, FirstPieces, IpHits, KERNEL,
-    KERNEL_PID, KernelPlace, MadeCodes, Mapping, ModuleKind, ModuleTable, PathSelection, PhaseId, Phases, SourceEvents,
-    Sources, StackUse, Subset, TaskEvent, Timeline, Totals, samples_by_threads, shown, weight_of,
+    KERNEL_HALF, KERNEL_PID, KernelPlace, MadeCodes, Mapping, ModuleKind, ModuleTable, PathSelection, PhaseId, Phases,
+    SourceEvents, Sources, StackUse, Subset, TaskEvent, Timeline, Totals, samples_by_threads, shown, weight_of,
 };
 use crate::uncertainty::{SliceSums, Slicing};
 
@@ -235,6 +236,7 @@ pub fn read_tasks(recording: &Recording, metadata: &Metadata, progress: Progress
                         Record::Other(other) if other.record_type == RecordType::AUXTRACE_ERROR => trace.not_decoded(),
                         _ => {}
                     }
+                    made_codes.of_kernel(record_time(&record).unwrap_or(last_time), &record);
                     if let Some((time, event)) = task_event(&record, raw.misc, &mut modules, &mut records) {
                         // Old recordings have no times in these records: they hold from where they stand in the file.
                         last_time = time.unwrap_or(last_time);
@@ -270,15 +272,25 @@ pub fn read_tasks(recording: &Recording, metadata: &Metadata, progress: Progress
     }
     mark_modules_of_32_bits(&mut modules, &events);
     let phases = Phases::new(&marks, &events);
-    let (made_code, left_out) = made_codes.finish(&mut modules, &events);
+    let Made { mapped, kernel, left_out } = made_codes.finish(&mut modules, &events);
     records.code_left_out = left_out;
-    events.extend(made_code);
+    events.extend(mapped);
     events.extend(cgroups.events());
-    Ok(Tasks { timeline: Timeline::new(events), phases, modules, first_pieces, slicing, trace, records })
+    let timeline = Timeline::new(events).with_kernel(kernel);
+    Ok(Tasks { timeline, phases, modules, first_pieces, slicing, trace, records })
 }
 
 /// `PERF_RECORD_MISC_FORK_EXEC`: `perf record` made the FORK up for a process that was there before.
 const FORK_EXEC: u16 = 1 << 13;
+
+/// When the kernel said something of its own code.
+fn record_time(record: &Record<'_>) -> Option<u64> {
+    match record {
+        Record::Ksymbol(symbol) => symbol.sample_id.time,
+        Record::TextPoke(poke) => poke.sample_id.time,
+        _ => None,
+    }
+}
 
 /// What a record says about processes, with its time if it has one.
 fn task_event(
@@ -411,6 +423,14 @@ pub struct EventUse {
     pub period: u64,
 }
 
+impl EventUse {
+    /// Whether a sample may have addresses of the kernel: bursts have none.
+    pub fn sees_kernel(&self, sample: &Sample<'_>) -> bool {
+        let has_stack = self.stack && sample.branch_stack.is_some();
+        !self.burst && (has_stack || sample.ip.is_some_and(|ip| ip.0 >= KERNEL_HALF))
+    }
+}
+
 /// What the samples of each event are used for.
 pub fn event_uses(sources: &Sources, events: &[EventDescription]) -> Vec<EventUse> {
     let is_of = |source: &Option<SourceEvents>, event: usize| {
@@ -448,6 +468,7 @@ const RECENT_CONTEXTS: usize = 64;
 /// A context that was looked up, and for which samples it holds.
 struct RecentContext {
     context: Context,
+    sees_kernel: bool,
     times: Range<u64>,
     id: ContextId,
 }
@@ -507,7 +528,8 @@ impl<'a> Worker<'a> {
         let weight = weight_of(&sample);
         let (context, is_first) =
             context_of(&sample, raw, burst.then_some(&weight), self.selection.granularity, &self.tasks.first_pieces);
-        let id = self.context_id(context, sample.time.unwrap_or(u64::MAX));
+        let sees_kernel = uses.sees_kernel(&sample);
+        let id = self.context_id(context, sample.time.unwrap_or(u64::MAX), sees_kernel);
         let slice = self.tasks.slicing.of(sample.time, raw.offset);
         if let Some(ip) = ip {
             let slices = SliceSums::one(slice, period);
@@ -537,16 +559,20 @@ impl<'a> Worker<'a> {
 
     /// The id of this context at this time; `context` comes without its place and its phase.
     #[inline]
-    fn context_id(&mut self, context: Context, time: u64) -> ContextId {
+    fn context_id(&mut self, context: Context, time: u64, sees_kernel: bool) -> ContextId {
+        let sees_kernel = sees_kernel && !self.tasks.timeline.kernel().is_one();
         let slot = (context.pid ^ context.tid.rotate_left(3) ^ context.event.rotate_left(5)) as usize % RECENT_CONTEXTS;
         let mut slot = self.recent.get_mut(slot);
         if let Some(Some(recent)) = &slot
-            && recent.context == context
+            && (recent.context, recent.sees_kernel) == (context, sees_kernel)
             && recent.times.contains(&time)
         {
             return recent.id;
         }
-        let (place, times) = self.tasks.timeline.place(context.pid, time);
+        let (place, times) = match sees_kernel {
+            true => self.tasks.timeline.place_with_kernel(context.pid, time),
+            false => self.tasks.timeline.place(context.pid, time),
+        };
         let (phase, same_phase) = match self.selection.phases {
             true => self.tasks.phases.at(context.pid, time),
             false => (PhaseId::default(), 0..u64::MAX),
@@ -554,7 +580,7 @@ impl<'a> Worker<'a> {
         let times = times.start.max(same_phase.start)..times.end.min(same_phase.end);
         let id = self.aggregate.context(Context { place, phase, ..context });
         if let Some(recent) = &mut slot {
-            **recent = Some(RecentContext { context, times, id });
+            **recent = Some(RecentContext { context, sees_kernel, times, id });
         }
         id
     }

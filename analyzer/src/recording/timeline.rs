@@ -19,6 +19,7 @@ use std::sync::Arc;
 use formats::made_code::KERNEL_PID;
 
 use crate::address::Avma;
+use crate::recording::kernel_epochs::KernelEpochs;
 use crate::recording::never_empty::NeverEmpty;
 use crate::recording::{AddressSpace, Mapping};
 
@@ -80,6 +81,8 @@ pub struct EpochId {
     pub incarnation: u32,
     /// Which epoch of that process.
     pub epoch: u32,
+    /// Which epoch of the kernel's code; 0 of what does not see the kernel.
+    pub kernel: u32,
 }
 
 /// One process from fork (or first sight) to exit.
@@ -112,6 +115,7 @@ enum Change {
 pub struct Timeline {
     processes: HashMap<u32, NeverEmpty<Process>>,
     thread_names: HashMap<(u32, u32), String>,
+    kernel: KernelEpochs,
 }
 
 impl Timeline {
@@ -126,6 +130,16 @@ impl Timeline {
             process.current = AddressSpace::default();
         }
         timeline
+    }
+
+    /// The kernel has other code at times.
+    pub(crate) fn with_kernel(self, kernel: KernelEpochs) -> Self {
+        Self { kernel, ..self }
+    }
+
+    /// The kernel's code over time.
+    pub(crate) fn kernel(&self) -> &KernelEpochs {
+        &self.kernel
     }
 
     /// Maps code of the kernel, as if at the end.
@@ -194,7 +208,15 @@ impl Timeline {
         let next_process = incarnations.get(incarnation + 1).map_or(u64::MAX, |next| next.start);
         let next_epoch = epochs.get(epoch + 1).map_or(u64::MAX, |next| next.start);
         let from = if epoch > 0 || incarnation > 0 { *start } else { 0 };
-        (EpochId { incarnation: incarnation as u32, epoch: epoch as u32 }, from..next_process.min(next_epoch))
+        let place = EpochId { incarnation: incarnation as u32, epoch: epoch as u32, kernel: 0 };
+        (place, from..next_process.min(next_epoch))
+    }
+
+    /// The same of a sample that has addresses of the kernel, whose code is another at times.
+    pub fn place_with_kernel(&self, pid: u32, time: u64) -> (EpochId, Range<u64>) {
+        let (place, times) = self.place(pid, time);
+        let (kernel, same) = self.kernel.at(time);
+        (EpochId { kernel, ..place }, times.start.max(same.start)..times.end.min(same.end))
     }
 
     /// Calls `visit` with the address space of every epoch of this incarnation, in order.

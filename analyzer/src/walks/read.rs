@@ -67,21 +67,22 @@ pub struct Spaces {
 impl Spaces {
     /// Of the contexts of a recording.
     pub fn of(totals: &Totals, tasks: &Tasks) -> Self {
-        let mut wanted: BTreeMap<(u32, u32), BTreeMap<u32, Vec<bool>>> = BTreeMap::new();
+        let mut wanted: BTreeMap<(u32, u32), BTreeMap<u32, Vec<(bool, u32)>>> = BTreeMap::new();
         for context in &totals.contexts {
             let process = wanted.entry((context.pid, context.place.incarnation)).or_default();
-            let kinds = process.entry(context.place.epoch).or_default();
-            if !kinds.contains(&context.guest) {
-                kinds.push(context.guest);
-            }
+            process.entry(context.place.epoch).or_default().push((context.guest, context.place.kernel));
+        }
+        for kinds in wanted.values_mut().flat_map(BTreeMap::values_mut) {
+            kinds.sort_unstable();
+            kinds.dedup();
         }
         let mut all = Spaces::default();
         for ((pid, incarnation), epochs) in wanted {
             tasks.timeline.for_each_epoch(pid, incarnation, |epoch, space| {
-                for &guest in epochs.get(&epoch).into_iter().flatten() {
+                for &(guest, kernel) in epochs.get(&epoch).into_iter().flatten() {
                     let id = SpaceId(all.spaces.len() as u32);
-                    all.ids.insert((pid, EpochId { incarnation, epoch }, guest), id);
-                    all.spaces.push(Space { mappings: space.clone(), guest });
+                    all.ids.insert((pid, EpochId { incarnation, epoch, kernel }, guest), id);
+                    all.spaces.push(Space { mappings: space.clone(), guest, kernel });
                 }
             });
         }
@@ -127,7 +128,7 @@ struct Worker<'a, W> {
     walker: W,
     /// Of the stack that is walked, oldest first.
     branches: Vec<Branch>,
-    recent: Option<(u32, bool, Range<u64>, EpochId)>,
+    recent: Option<((u32, bool, bool), Range<u64>, EpochId)>,
 }
 
 impl<W: Walker> Worker<'_, W> {
@@ -148,7 +149,8 @@ impl<W: Walker> Worker<'_, W> {
         let burst = uses.burst.then(|| weight_of(&sample));
         let branches = followed(stack).count() as u64;
         let (context, _) = context_of(&sample, raw, burst.as_ref(), granularity, &self.of.tasks.first_pieces);
-        let place = self.place(context.pid, context.guest, sample.time.unwrap_or(u64::MAX));
+        let place =
+            self.place((context.pid, context.guest, uses.sees_kernel(&sample)), sample.time.unwrap_or(u64::MAX));
         let Some(&space) = self.of.spaces.ids.get(&(context.pid, place, context.guest)) else { return };
         let (start, weight) = match &burst {
             None if self.of.what == Walked::CallStacks => (sample.ip, Weight(u128::from(period) << 32)),
@@ -167,15 +169,21 @@ impl<W: Walker> Worker<'_, W> {
         self.walker.walk(&WalkedStack { space, start, branches: &self.branches, weight, slice });
     }
 
-    fn place(&mut self, pid: u32, guest: bool, time: u64) -> EpochId {
-        if let Some((recent, kind, times, place)) = &self.recent
-            && (*recent, *kind) == (pid, guest)
+    fn place(&mut self, (pid, guest, sees_kernel): (u32, bool, bool), time: u64) -> EpochId {
+        let timeline = &self.of.tasks.timeline;
+        let sees_kernel = sees_kernel && !timeline.kernel().is_one();
+        let of = (pid, guest, sees_kernel);
+        if let Some((recent, times, place)) = &self.recent
+            && *recent == of
             && times.contains(&time)
         {
             return *place;
         }
-        let (place, times) = self.of.tasks.timeline.place(pid, time);
-        self.recent = Some((pid, guest, times, place));
+        let (place, times) = match sees_kernel {
+            true => timeline.place_with_kernel(pid, time),
+            false => timeline.place(pid, time),
+        };
+        self.recent = Some((of, times, place));
         place
     }
 }

@@ -19,6 +19,8 @@ pub struct Space {
     pub mappings: AddressSpace,
     /// It is a guest's.
     pub guest: bool,
+    /// Which epoch of the kernel's code.
+    pub kernel: u32,
 }
 
 /// A stream, and the branch at its end.
@@ -75,7 +77,7 @@ impl<'a> Streams<'a> {
     /// The function of an address.
     pub fn function_at(&self, id: SpaceId, at: Avma) -> Option<FunctionKey> {
         let space = self.spaces.get(id.0 as usize)?;
-        Some(self.code.target(at, self.spots.of(at, space.guest, &space.mappings)).function)
+        Some(self.code.target(at, self.spots.of(at, space.guest, (&space.mappings, space.kernel))).function)
     }
 }
 
@@ -86,7 +88,7 @@ fn hash((space, start, from, to, kind): &Key) -> u64 {
 }
 
 fn look_up(code: &WalkedCode<'_>, spots: &Spots, space: &Space, start: Option<Avma>, branch: &Branch) -> WalkedStream {
-    let spot = |at| spots.of(at, space.guest, &space.mappings);
+    let spot = |at| spots.of(at, space.guest, (&space.mappings, space.kernel));
     let (from, to) = (spot(branch.from), spot(branch.to));
     let (by_kernel, to_kernel) = (is_kernel(branch.from), is_kernel(branch.to));
     let transfer = match (by_kernel, to_kernel) {
