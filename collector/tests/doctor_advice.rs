@@ -69,6 +69,12 @@ fn advice_by_machine() {
         &["perf_event_paranoid to 1", "perf_event_paranoid to 0", "ptrace_scope to 0", "perf_event_mlock_kb"],
     );
 
+    let mut of_kernel = complete.clone();
+    of_kernel.privileges = Default::default();
+    of_kernel.kernel.perf_event_paranoid = Some(1);
+    let advice = ["what the kernel changes of its code", "CAP_SYS_ADMIN", "record all processes"];
+    check(&of_kernel, "branch-records", Some("lbr"), &advice);
+
     let mut guest = machine("GenuineIntel", 6, 0x55, intel("skylake", "0", "0"));
     guest.cpu.hypervisor = true;
     guest.kernel.kernel_symbols = true;

@@ -17,6 +17,8 @@ pub struct Contents {
     pub names: BTreeMap<u32, String>,
     /// (process, file) with code.
     pub mapped: BTreeSet<(u32, String)>,
+    /// Symbols of the kernel, in the order of the file, and whether they went.
+    pub symbols: Vec<(String, bool)>,
     /// (parent, child) processes.
     pub forks: BTreeSet<(u32, u32)>,
     /// Threads that ended.
@@ -66,6 +68,11 @@ impl Contents {
                     Record::Exit(task) => {
                         contents.exits.insert(task.tid);
                         task.sample_id.time
+                    }
+                    Record::Ksymbol(symbol) => {
+                        contents.symbols.push((text(symbol.name), symbol.unregister));
+                        // Those that are made up come last.
+                        symbol.sample_id.time.filter(|time| *time > 0)
                     }
                     _ => None,
                 };

@@ -2,6 +2,7 @@
 //!
 //! These tests need perf events (software events suffice) and the right to sample; they say so and stop where there are none.
 
+mod bpf;
 mod cgroup;
 mod containers;
 mod contents;

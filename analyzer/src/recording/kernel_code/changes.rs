@@ -81,6 +81,17 @@ struct Version {
     base: u64,
 }
 
+impl Version {
+    /// Its address in the module.
+    fn start(&self) -> u64 {
+        self.code.at.wrapping_sub(self.base)
+    }
+
+    fn function(&self) -> MadeFunction<'_> {
+        (self.start(), self.code.bytes.len() as u64, Cow::Borrowed(&self.name))
+    }
+}
+
 /// All versions, and when they were.
 #[derive(Debug, Default)]
 pub(super) struct Versions {
@@ -364,13 +375,9 @@ impl Versions {
             for layer in layers(of_module, &versions) {
                 let versions: Vec<&Version> = layer.iter().filter_map(|index| versions.get(*index)).collect();
                 let Some(first) = versions.first() else { continue };
-                let start = |version: &Version| version.code.at.wrapping_sub(version.base);
                 let runs: Vec<(u64, Vec<u8>)> =
-                    versions.iter().map(|version| (start(version), version.code.bytes.clone())).collect();
-                let function = |version: &&Version| -> MadeFunction<'_> {
-                    (start(version), version.code.bytes.len() as u64, Cow::Borrowed(&version.name))
-                };
-                let functions: Vec<MadeFunction<'_>> = versions.iter().map(function).collect();
+                    versions.iter().map(|version| (version.start(), version.code.bytes.clone())).collect();
+                let functions: Vec<MadeFunction<'_>> = versions.iter().map(|version| version.function()).collect();
                 let (file, offsets) = made_elf(&runs, &functions);
                 left_out += (runs.len() - offsets.len()) as u64;
                 let module = modules.add_code(&first.module, ModuleKind::KernelModule, file);
