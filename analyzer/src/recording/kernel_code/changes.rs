@@ -19,8 +19,9 @@ use crate::code::{MadeFunction, made_elf};
 use crate::recording::kernel_epochs::KernelChange;
 use crate::recording::{Mapping, ModuleKind, ModuleTable};
 
-/// Bytes of all versions; what finds no room is left out, and counted.
+/// Bytes of all versions, and what each takes beside them; what finds no room is left out, and counted.
 const MOST: usize = 128 << 20;
+const OF_VERSION: usize = 1 << 10;
 
 /// Bytes at an address.
 #[derive(Clone, Debug, Default)]
@@ -97,6 +98,8 @@ impl Version {
 pub(super) struct Versions {
     versions: Vec<Version>,
     states: Vec<State>,
+    /// Those of made code: what is loaded again and again often has the same address.
+    made: HashMap<Sum, Option<usize>>,
     bytes: usize,
     left_out: u64,
 }
@@ -272,10 +275,17 @@ struct Patched {
     sum: u64,
 }
 
+/// Address, length, sum and name of a version.
+type Sum = (u64, usize, u64, Vec<u8>);
+
 impl Patched {
     fn new(code: Code) -> Self {
         let sum = code.bytes.iter().enumerate().fold(0, |sum, (place, byte)| sum ^ mixed(place, *byte));
         Self { code, sum }
+    }
+
+    fn of(&self, name: &[u8]) -> Sum {
+        (self.code.at, self.code.bytes.len(), self.sum, name.to_vec())
     }
 
     /// Puts bytes at an address, as far as they are within.
@@ -302,7 +312,7 @@ impl Versions {
     fn undo(&mut self, function: Function, pokes: &[&Poke]) {
         let Function { code, name, module, base } = function;
         let mut now = Patched::new(code);
-        let mut known: HashMap<u64, Option<usize>> = HashMap::from([(now.sum, None)]);
+        let mut known: HashMap<Sum, Option<usize>> = HashMap::from([(now.of(&name), None)]);
         let mut end = u64::MAX;
         for poke in pokes.iter().rev() {
             // What the record says goes before the copy: there may have been patches that nobody told.
@@ -321,7 +331,7 @@ impl Versions {
         // What was there before the recording was so before all samples.
         let mut begin = if times.start <= 1 { 0 } else { times.start };
         let mut now = Patched::new(code);
-        let mut known = HashMap::new();
+        let mut known = std::mem::take(&mut self.made);
         let of = (name.as_slice(), module, 0);
         for poke in pokes {
             self.state(begin..poke.time.min(times.end), &now, of, &mut known);
@@ -329,6 +339,7 @@ impl Versions {
             begin = poke.time;
         }
         self.state(begin..times.end, &now, of, &mut known);
+        self.made = known;
     }
 
     fn state(
@@ -336,23 +347,24 @@ impl Versions {
         times: Range<u64>,
         now: &Patched,
         (name, module, base): (&[u8], &str, u64),
-        known: &mut HashMap<u64, Option<usize>>,
+        known: &mut HashMap<Sum, Option<usize>>,
     ) {
         if times.is_empty() {
             return;
         }
-        let version = match known.get(&now.sum) {
+        let sum = now.of(name);
+        let version = match known.get(&sum) {
             Some(version) => *version,
-            None if self.bytes + now.code.bytes.len() > MOST => {
+            None if self.bytes + now.code.bytes.len() + OF_VERSION > MOST => {
                 self.left_out += 1;
                 return;
             }
             None => {
-                self.bytes += now.code.bytes.len();
+                self.bytes += now.code.bytes.len() + OF_VERSION;
                 let (name, module) = (name.to_vec(), module.to_owned());
                 self.versions.push(Version { code: now.code.clone(), name, module, base });
                 let version = Some(self.versions.len() - 1);
-                known.insert(now.sum, version);
+                known.insert(sum, version);
                 version
             }
         };
@@ -425,4 +437,101 @@ fn layers(ascending: &[usize], versions: &[Version]) -> Vec<Vec<usize>> {
         }
     }
     layers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recording::kernel_epochs::KernelEpochs;
+
+    const TEXT: u64 = 0xffff_ffff_9f00_0000;
+    const MADE: u64 = 0xffff_ffff_c000_0000;
+
+    /// A function of 16 nops at `TEXT`, and no other.
+    struct OneFunction;
+
+    impl End for OneFunction {
+        fn holds(&self, at: u64) -> bool {
+            (TEXT..TEXT + 16).contains(&at)
+        }
+
+        fn function(&self, at: u64) -> Option<Function> {
+            let code = Code { at: TEXT, bytes: vec![0x90; 16] };
+            let function = Function { code, name: b"f".to_vec(), module: "[kernel.kallsyms]".into(), base: 0 };
+            self.holds(at).then_some(function)
+        }
+    }
+
+    fn poke(time: u64, at: u64, old: &[u8], new: &[u8]) -> Poke {
+        Poke { time, at, old: old.to_vec(), new: new.to_vec() }
+    }
+
+    fn made(time: u64, at: u64, byte: u8) -> Made {
+        Made { time, code: Code { at, bytes: vec![byte; 8] } }
+    }
+
+    fn symbol(time: u64, at: u64, came: bool, name: &str) -> Symbol {
+        Symbol { time, at, came, name: name.into() }
+    }
+
+    /// The byte at an address at a time, of what is not as in the end; and how many modules there are.
+    fn found(made: Vec<Made>, symbols: &[Symbol], pokes: Vec<Poke>) -> (impl Fn(u64, u64) -> Option<u8>, usize) {
+        let mut modules = ModuleTable::default();
+        let (changes, left_out) = changes(made, symbols, pokes, &OneFunction, "[kernel.jit]").finish(&mut modules);
+        assert_eq!(left_out, 0);
+        let (epochs, number) = (KernelEpochs::new(changes), modules.iter().len());
+        let byte = move |time, at| {
+            let mapping = *epochs.space(epochs.at(time).0)?.find(Avma(at))?;
+            let image = modules.get(mapping.module).recorded_image()?.ok()?;
+            let svma = image.svma_of_file_offset(mapping.file_offset(Avma(at)))?;
+            Some(image.bytes_at(svma, 1)?[0])
+        };
+        (byte, number)
+    }
+
+    #[test]
+    fn patches_are_undone_and_the_same_bytes_are_one_version() {
+        let to_and_fro = (0..100).flat_map(|turn| {
+            let time = 10 + 20 * turn;
+            [poke(time, TEXT + 4, &[0x90], &[0xc3]), poke(time + 10, TEXT + 4, &[0xc3], &[0x90])]
+        });
+        let (byte, modules) = found(Vec::new(), &[], to_and_fro.collect());
+        assert_eq!(modules, 1);
+        assert_eq!(
+            [9, 10, 19, 20, 30].map(|time| byte(time, TEXT + 4)),
+            [None, Some(0xc3), Some(0xc3), None, Some(0xc3)]
+        );
+        assert_eq!(byte(10, TEXT), Some(0x90), "the rest of the function is as it was");
+        // At the edges of the function, and beyond.
+        let (byte, _) =
+            found(Vec::new(), &[], vec![poke(10, TEXT + 15, &[1, 2], &[0x90, 4]), poke(20, TEXT + 16, &[1], &[2])]);
+        assert_eq!((byte(9, TEXT + 15), byte(10, TEXT + 15), byte(20, TEXT + 16)), (Some(1), None, None));
+    }
+
+    #[test]
+    fn made_code_is_there_until_its_symbol_goes_or_other_code_comes() {
+        let symbols = [symbol(10, MADE, true, "a"), symbol(20, MADE, false, "a"), symbol(30, MADE, true, "b")];
+        let all = vec![made(10, MADE, 1), made(30, MADE, 2), made(40, MADE + 4, 3), made(1, MADE + 0x100, 4)];
+        let (byte, modules) = found(all, &symbols, Vec::new());
+        let at = [9, 10, 20, 30, 40].map(|time| byte(time, MADE));
+        assert_eq!(at, [None, Some(1), None, Some(2), None]);
+        assert_eq!((byte(40, MADE + 4), byte(0, MADE + 0x100), byte(50, MADE + 0x100)), (Some(3), Some(4), Some(4)));
+        assert_eq!(modules, 3, "three are at one address");
+    }
+
+    #[test]
+    fn a_patch_of_nothing_is_new_code() {
+        let (byte, _) =
+            found(Vec::new(), &[], vec![poke(10, MADE, &[], &[0xcc, 0xc3]), poke(20, MADE, &[0xcc], &[0x90])]);
+        assert_eq!([9, 10, 20].map(|time| byte(time, MADE)), [None, Some(0xcc), Some(0x90)]);
+    }
+
+    #[test]
+    fn much_at_one_address_takes_no_longer_than_much_elsewhere() {
+        let many: Vec<Made> = (0..50_000).map(|time| made(2 + time, MADE, (time % 251) as u8)).collect();
+        let pokes = (0..50_000).map(|time| poke(2 + time, MADE, &[1], &[(time % 7) as u8])).collect();
+        let (byte, _) = found(many, &[], pokes);
+        assert_eq!(byte(1, MADE), None);
+        assert!(byte(60_000, MADE).is_some());
+    }
 }
