@@ -338,7 +338,7 @@ fn programs_of_bpf_at_the_same_addresses_are_told_apart_by_time() {
     };
     let (first, second) = (b"bpf_prog_0123456789abcdef_first", b"bpf_prog_fedcba9876543210_second");
     let held = JITED + 0x1000;
-    let mut loaded = |recorder: &mut Recorder, name: &[u8], bytes: &[u8]| {
+    let loaded = |recorder: &mut Recorder, name: &[u8], bytes: &[u8]| {
         let time = recorder.next_time();
         recorder.ksymbol(JITED, 4, name, false);
         code(recorder, time, JITED, bytes);
