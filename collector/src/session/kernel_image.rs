@@ -16,7 +16,7 @@ pub(crate) struct KernelMapping {
 }
 
 /// Where modules begin on x86-64 (`MODULES_VADDR`): the kernel's image ends before.
-const IMAGE_END: u64 = 0xffff_ffff_c000_0000;
+pub(crate) const IMAGE_END: u64 = 0xffff_ffff_c000_0000;
 
 /// The kernel's image as `[kernel.kallsyms]_text`, as perf names it; `None` where `/proc/kallsyms` hides addresses.
 ///

@@ -51,10 +51,11 @@ pub(crate) fn next_program(id: u32) -> Result<Option<u32>, Errno> {
     }
 }
 
-/// The functions of a program. None where the kernel hides code and addresses (`kernel.kptr_restrict`), or has not compiled it.
+/// The functions of a program; none if the kernel interprets it.
 ///
 /// # Errors
-/// What `bpf` answered: ENOENT if there is no such program (any more), without `CAP_SYS_ADMIN` EPERM.
+/// What `bpf` answered: ENOENT if there is no such program (any more), without `CAP_SYS_ADMIN` EPERM. EACCES where the kernel hides code and
+/// addresses (`kernel.kptr_restrict`).
 pub(crate) fn bpf_program(id: u32) -> Result<Vec<BpfFunction>, Errno> {
     let fd = call(PROG_GET_FD_BY_ID, &mut [u64::from(id), 0])?;
     // SAFETY: the system call has just returned this descriptor, and nothing else owns it.
@@ -73,8 +74,8 @@ pub(crate) fn bpf_program(id: u32) -> Result<Vec<BpfFunction>, Errno> {
     full.offer((TAGS_NUMBER, TAGS), tags.len(), tags.as_mut_ptr().cast());
     full.ask(&program)?;
     // The kernel takes the pointers away of what it hides.
-    if full.word(CODE) == 0 || full.word(ADDRESSES) == 0 {
-        return Ok(Vec::new());
+    if !code.is_empty() && (full.word(CODE) == 0 || full.word(ADDRESSES) == 0) {
+        return Err(Errno::EACCES);
     }
     let whole = [full.word(TAG).to_le_bytes()];
     let tags = if tags.is_empty() { &whole[..] } else { &tags };

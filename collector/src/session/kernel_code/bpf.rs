@@ -19,6 +19,7 @@ use perfdata::{Avma, Error, EventDescription, Ksymbol, Writer};
 
 use super::{KernelHits, MOST, PIECE};
 use crate::errno::Errno;
+use crate::session::kernel_image::IMAGE_END;
 use crate::session::record_layout::{RecordBytes, RecordLayout, word};
 use crate::session::standing::sample_id;
 use crate::sys::{BpfFunction, bpf_program, next_program};
@@ -47,8 +48,9 @@ pub(crate) struct BpfCode {
     symbols: Vec<(u64, u64, Vec<u8>)>,
     /// Bytes of code that are kept.
     bytes: u64,
-    /// Programs that were found when recording began.
+    /// Programs that were found when recording began, and why others were not.
     found: BTreeSet<u32>,
+    not_found: Option<Errno>,
 }
 
 #[derive(Debug)]
@@ -85,21 +87,31 @@ impl BpfCode {
             symbols: Vec::new(),
             bytes: 0,
             found: BTreeSet::new(),
+            not_found: None,
         }
     }
 
-    /// Reads the programs that are there when recording begins. Where it may not, there are none: who may not list them may not read them.
+    /// Reads the programs that are there when recording begins.
     pub(crate) fn find(&mut self) {
         let mut id = 0;
-        while let Ok(Some(next)) = next_program(id) {
-            // Ids ascend.
-            if next <= id {
-                break;
+        loop {
+            match next_program(id) {
+                // Ids ascend.
+                Ok(Some(next)) if next > id => id = next,
+                Ok(_) => return,
+                Err(errno) => {
+                    self.not_found = Some(errno);
+                    return;
+                }
             }
-            id = next;
-            if let Ok(functions) = (self.ask)(id) {
-                self.found.insert(id);
-                functions.into_iter().for_each(|function| self.keep(function, BEFORE, None));
+            match (self.ask)(id) {
+                // It was unloaded meanwhile.
+                Err(Errno::ENOENT) => {}
+                Err(errno) => self.not_found = Some(errno),
+                Ok(functions) => {
+                    self.found.insert(id);
+                    functions.into_iter().for_each(|function| self.keep(function, BEFORE, None));
+                }
             }
         }
     }
@@ -130,7 +142,6 @@ impl BpfCode {
         let symbols = std::mem::take(&mut self.symbols);
         let time = self.layout.time(record)?.max(BEFORE);
         let (functions, why) = match (self.ask)(id) {
-            Ok(functions) if functions.is_empty() => (functions, Errno::EACCES),
             Ok(functions) => (functions, Errno::ENOENT),
             Err(errno) => (Vec::new(), errno),
         };
@@ -219,11 +230,17 @@ impl BpfCode {
             function.is_told = false;
         }
         records.symbols = std::mem::take(symbols.get_mut());
-        records.degradation = (!unread.is_empty()).then(|| {
-            let why = |(errno, number): (&i32, &u64)| format!("{number}: {}", why(Errno(*errno)));
-            let all: Vec<String> = unread.iter().map(why).collect();
-            format!("functions of BPF programs that samples fell into are unread ({})", all.join("; "))
+        let of_loaded = |(errno, number): (&i32, &u64)| format!("{number}: {}", why(Errno(*errno)));
+        let all: Vec<String> = unread.iter().map(of_loaded).collect();
+        let loaded = (!all.is_empty())
+            .then(|| format!("functions of BPF programs that samples fell into are unread ({})", all.join("; ")));
+        // They are among the modules, whose code may have the rest of the samples.
+        let others = self.not_found.filter(|_| hits.any_in(IMAGE_END..u64::MAX));
+        let before = others.map(|errno| {
+            format!("BPF programs from before the recording are unread, if samples fell into them ({})", why(errno))
         });
+        let said: Vec<String> = loaded.into_iter().chain(before).collect();
+        records.degradation = (!said.is_empty()).then(|| said.join("; "));
         Ok(records)
     }
 }
@@ -367,6 +384,10 @@ mod tests {
         assert_eq!(programs.take(&one_event(), &mut hits(&[AT + 0x5000])).unwrap().degradation, None);
         let said = programs.take(&one_event(), &mut hits(&[AT])).unwrap().degradation.unwrap();
         assert!(said.contains("1: unloaded before they could be read"), "{said}");
+        programs.not_found = Some(Errno::EPERM);
+        assert_eq!(programs.take(&one_event(), &mut hits(&[0xffff_ffff_8100_0000])).unwrap().degradation, None);
+        let said = programs.take(&one_event(), &mut hits(&[AT + 0x5000])).unwrap().degradation.unwrap();
+        assert!(said.contains("from before the recording are unread") && said.contains("CAP_SYS_ADMIN"), "{said}");
     }
 
     #[test]
