@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn records_that_are_cut_off_say_nothing() {
+    fn records_that_are_cut_off_say_what_they_have() {
         let mut programs = programs();
         for length in 8..48_u8 {
             for mut record in [ksymbol(AT, 10, false), loaded(2, 10)] {
@@ -400,7 +400,8 @@ mod tests {
                 take_in(&mut programs, &[record.clone()]);
                 pass(&mut programs, &record, &hits(&[AT]));
             }
+            // Of a symbol without its length nothing is known.
+            assert!(length >= 24 || programs.loaded.is_empty(), "{length}");
         }
-        assert!(programs.loaded.is_empty());
     }
 }
