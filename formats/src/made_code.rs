@@ -9,7 +9,8 @@
 //! hbbpvdso  length, an ELF file that the kernel maps into all processes: into those of 32 bits, if its class is 32
 //! ```
 //!
-//! Code and names of the kernel, as it was when the recording ended, are those of process [`KERNEL_PID`].
+//! Code and names of the kernel are those of process [`KERNEL_PID`]: of time 0 as it was when the recording ended, of another time from then on
+//! (BPF programs).
 
 use crate::metadata::RECORD_TYPE;
 use crate::tolerant::{objects, tolerant_objects};
@@ -49,7 +50,7 @@ const MOST_NAME: usize = 4096;
 pub enum MadeCode<'a> {
     /// A burst executed this code.
     Executed {
-        /// When, ns, on the clock of the samples: that of the burst's samples.
+        /// When, ns, on the clock of the samples: that of the burst's samples. Of the kernel see above.
         time: u64,
         /// In which process.
         pid: u32,
