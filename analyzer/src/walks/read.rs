@@ -57,6 +57,12 @@ pub trait Walker: Send {
     fn merge(&mut self, other: Self);
 }
 
+/// Process, whether it is a guest's, and whether it has addresses of the kernel.
+type Seen = (u32, bool, bool);
+
+/// Whether contexts are a guest's, and their epochs of the kernel.
+type Kinds = Vec<(bool, u32)>;
+
 /// The address spaces of all contexts.
 #[derive(Default)]
 pub struct Spaces {
@@ -67,7 +73,7 @@ pub struct Spaces {
 impl Spaces {
     /// Of the contexts of a recording.
     pub fn of(totals: &Totals, tasks: &Tasks) -> Self {
-        let mut wanted: BTreeMap<(u32, u32), BTreeMap<u32, Vec<(bool, u32)>>> = BTreeMap::new();
+        let mut wanted: BTreeMap<(u32, u32), BTreeMap<u32, Kinds>> = BTreeMap::new();
         for context in &totals.contexts {
             let process = wanted.entry((context.pid, context.place.incarnation)).or_default();
             process.entry(context.place.epoch).or_default().push((context.guest, context.place.kernel));
@@ -128,7 +134,7 @@ struct Worker<'a, W> {
     walker: W,
     /// Of the stack that is walked, oldest first.
     branches: Vec<Branch>,
-    recent: Option<((u32, bool, bool), Range<u64>, EpochId)>,
+    recent: Option<(Seen, Range<u64>, EpochId)>,
 }
 
 impl<W: Walker> Worker<'_, W> {
@@ -169,7 +175,7 @@ impl<W: Walker> Worker<'_, W> {
         self.walker.walk(&WalkedStack { space, start, branches: &self.branches, weight, slice });
     }
 
-    fn place(&mut self, (pid, guest, sees_kernel): (u32, bool, bool), time: u64) -> EpochId {
+    fn place(&mut self, (pid, guest, sees_kernel): Seen, time: u64) -> EpochId {
         let timeline = &self.of.tasks.timeline;
         let sees_kernel = sees_kernel && !timeline.kernel().is_one();
         let of = (pid, guest, sees_kernel);

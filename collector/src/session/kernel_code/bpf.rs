@@ -291,7 +291,7 @@ mod tests {
     /// Programs with an even id have a function of 8 bytes at `AT` and a page later, each byte the id; others are gone.
     fn ask(id: u32) -> Result<Vec<BpfFunction>, Errno> {
         let function = |at| BpfFunction { at, code: vec![id as u8; 8], name: b"bpf_prog_1".to_vec() };
-        if id % 2 == 0 { Ok(vec![function(AT), function(AT + 0x1000)]) } else { Err(Errno::ENOENT) }
+        if id.is_multiple_of(2) { Ok(vec![function(AT), function(AT + 0x1000)]) } else { Err(Errno::ENOENT) }
     }
 
     fn programs() -> BpfCode {
