@@ -39,7 +39,9 @@ const DUMP_EXPECTED: u64 = 1_000_000_000;
 
 /// How much earlier than its process a map may seem to be, ns.
 const BEFORE_PROCESS: u64 = 1_000_000_000;
-/// How near a rewrite is to the time that a file says, ns: several ticks of the slowest kernels' clocks (10 ms), and what a burst takes.
+/// A tick of the slowest kernels' clocks, ns.
+const TICK: u64 = 10_000_000;
+/// How near a rewrite is to the time that a file says, ns: two ticks, and what a burst takes.
 const NEAR: u64 = 20_000_000;
 
 /// How much of the room for names is taken.
@@ -204,7 +206,7 @@ fn near(rewritten: &[u64], time: u64) -> Option<u64> {
     rewritten.iter().copied().rfind(|rewritten| rewritten.abs_diff(time) <= NEAR)
 }
 
-/// When a file was written, on the clock of the samples: it keeps that of the calendar.
+/// When a file was written at the latest, on the clock of the samples: it keeps that of the calendar, at the tick before.
 fn when_written(file: &File) -> u64 {
     let (now, calendar) = (monotonic_time(), clock_gettime(ClockId::Realtime));
     let ago = file.metadata().ok().and_then(|metadata| {
@@ -212,7 +214,7 @@ fn when_written(file: &File) -> u64 {
         let ago = seconds.checked_mul(1_000_000_000)?.checked_add(calendar.tv_nsec - metadata.mtime_nsec())?;
         u64::try_from(ago).ok()
     });
-    now.saturating_sub(ago.unwrap_or(0))
+    now.saturating_sub(ago.unwrap_or(0).saturating_sub(TICK))
 }
 
 fn has_ended(pid: u32) -> bool {
