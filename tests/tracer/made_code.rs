@@ -71,7 +71,7 @@ fn renamed(place: &Place, tracer: &str, how: &str) {
     let output = place.record(&["--tracer", tracer, "--", text(&program), how]);
     assert!(output.status.success(), "{}", errors(&output));
     let said = String::from_utf8_lossy(&output.stdout);
-    std::fs::remove_file(said.trim()).unwrap();
+    std::fs::remove_file(place.path(said.trim())).unwrap();
     let counts = mix(place);
     let of = |name: &str, mnemonic: &str| counts.get(&(name.to_owned(), mnemonic.to_owned())).copied().unwrap_or(0.0);
     for (name, ran, other) in
