@@ -303,7 +303,7 @@ fn code_with_a_name_is_decoded_from_its_beginning() {
     setup.code(&[(AT, &page(&function()))]);
     setup.recorder.sample(AT + 2);
     (0..6).for_each(|_| setup.recorder.sample(AT + 7));
-    setup.recorder.code(&MadeCode::Named { pid: 7, names: vec![(AT + 2, 11, b"made")] });
+    setup.recorder.code(&MadeCode::Named { since: 0, pid: 7, names: vec![(AT + 2, 11, b"made")] });
     let counts = [("add", 2000.0), ("dec", 2000.0), ("jne", 2000.0), ("xor", 1000.0)];
     assert_eq!(
         rows_of_samples(setup, "module,function,mnemonic"),
@@ -318,7 +318,7 @@ fn of_a_function_that_begins_before_what_is_known_only_what_samples_reach_is_dec
     let at = AT + 0x1000;
     setup.code(&[(at, &page(&function()))]);
     (0..6).for_each(|_| setup.recorder.sample(at + 4));
-    setup.recorder.code(&MadeCode::Named { pid: 7, names: vec![(AT + 0x800, 0x900, b"long")] });
+    setup.recorder.code(&MadeCode::Named { since: 0, pid: 7, names: vec![(AT + 0x800, 0x900, b"long")] });
     let expected = ["add", "dec", "jne"].map(|name| (format!("[jit] long {name}"), 2000.0));
     assert_eq!(rows_of_samples(setup, "module,function,mnemonic"), expected);
 }
