@@ -1,6 +1,7 @@
 //! Code that programs make while they run: is it counted as what it was?
 
 use std::collections::BTreeMap;
+use std::process::Command;
 
 use crate::place::Place;
 use crate::{errors, programs, text};

@@ -111,14 +111,14 @@ fn relocate_debug(
         *left = left.checked_sub(1).ok_or("it has more relocations than bytes")?;
         let RelocationTarget::Symbol(symbol) = relocation.target() else { continue };
         let known = symbols.addresses.get(&symbol).map(|address| address.wrapping_add_signed(relocation.addend()));
-        let value = known.unwrap_or(nowhere).to_le_bytes();
-        let size = match relocation.flags() {
-            RelocationFlags::Elf { r_type: R_X86_64_64 } => 8,
-            RelocationFlags::Elf { r_type: R_X86_64_32 | R_X86_64_32S } => 4,
+        let value = known.unwrap_or(nowhere);
+        let value: &[u8] = match relocation.flags() {
+            RelocationFlags::Elf { r_type: R_X86_64_64 } => &value.to_le_bytes(),
+            RelocationFlags::Elf { r_type: R_X86_64_32 | R_X86_64_32S } => &(value as u32).to_le_bytes(),
             _ => continue,
         };
-        let slot = usize::try_from(offset).ok().and_then(|at| bytes.get_mut(at..)?.get_mut(..size));
-        slot.ok_or("a relocation is outside of its section")?.copy_from_slice(&value[..size]);
+        let slot = usize::try_from(offset).ok().and_then(|at| bytes.get_mut(at..)?.get_mut(..value.len()));
+        slot.ok_or("a relocation is outside of its section")?.copy_from_slice(value);
     }
     Ok(())
 }

@@ -149,12 +149,8 @@ mod tests {
     fn a_part_has_a_name_and_no_known_beginning() {
         let whole: [MadeFunction<'_>; 1] = [(0x1000, 0x100, b"whole"[..].into())];
         let parts: [MadeFunction<'_>; 1] = [(0x1100, 0x100, b"part"[..].into())];
-<<<<<<< HEAD
-        let (runs, whole) = ([(0x1000, vec![0x90; 0x1000])], named(b"whole"));
+        let runs = [(0x1000, vec![0x90; 0x1000])];
         let (file, _) = MadeElf { runs: &runs, functions: &whole, parts: &parts, ..MadeElf::default() }.write();
-=======
-        let (file, _) = made_elf_of_parts(&[(0x1000, vec![0x90; 0x1000])], &whole, &parts);
->>>>>>> samples
         let image = Image::parse(file).unwrap();
         let table = FunctionTable::of(&image);
         let of = |at| {
