@@ -686,7 +686,7 @@ fn modules_come_from_a_server_and_from_archives() {
         let found = blocks(&file, &variables);
         assert!(["write", "read", "slow"].iter().all(|name| found.contains(&format!(",{name},"))), "{found}");
         let asked = server.asked().into_iter().filter(|asked| asked.contains(BUILD_ID)).collect::<Vec<_>>();
-        assert_eq!(asked, [format!("/executable/buildid/{BUILD_ID}/executable")]);
+        assert_eq!(asked, ["executable", "debuginfo"].map(|file| format!("/executable/buildid/{BUILD_ID}/{file}")));
         let remove = || {
             std::fs::remove_dir_all(&cache).unwrap();
             std::fs::remove_file(folder.path().join("four")).unwrap();
