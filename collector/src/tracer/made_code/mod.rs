@@ -176,7 +176,8 @@ impl MadeCode {
     }
 
     /// Reads the pages in which samples fell, and writes what is new in them; then also those beside, for functions begin and end there. What
-    /// bursts executed is certain: where a page says otherwise, it has changed since the last of them.
+    /// bursts executed is certain: where a page says otherwise, it has changed since the last of them. Of processes that had bursts (`pids`) the
+    /// next ones say when that was.
     fn write_sampled(&mut self, now: u64, pids: &mut BTreeSet<u32>, records: &mut Vec<u8>) {
         self.is_new = self.sampled.take_has_grown();
         if self.sampled.is_idle() {
@@ -186,14 +187,15 @@ impl MadeCode {
         let known = |pid, at: Avma| self.known.get(&pid).is_some_and(|known| known.touches(&(at..beside(at, 1))));
         self.sampled.take(now, known, &mut pages);
         let mut page = [0; PAGE];
+        let has_bursts = pids.clone();
         for SampledPage { is_known, time, pid, at } in pages.drain(..) {
-            match self.write_page((pid, time), at, &mut page, records) {
+            match self.write_page((pid, time), at, has_bursts.contains(&pid), &mut page, records) {
                 Some(0) => {}
                 Some(_) => {
                     pids.insert(pid);
                     for at in [beside(at, -1), beside(at, 1)] {
                         if self.sampled.may_read() {
-                            self.write_page((pid, time), at, &mut page, records);
+                            self.write_page((pid, time), at, has_bursts.contains(&pid), &mut page, records);
                         }
                     }
                 }
@@ -204,11 +206,13 @@ impl MadeCode {
         self.pages = pages;
     }
 
-    /// Reads a page, and writes what is new in it. Returns how many pieces that were; `None` if it cannot be read.
+    /// Reads a page, and writes what is new in it, or if it `has_bursts` what was not known. Returns how many pieces that were; `None` if it cannot
+    /// be read.
     fn write_page(
         &mut self,
         (pid, time): (u32, u64),
         at: Avma,
+        has_bursts: bool,
         page: &mut [u8; PAGE],
         records: &mut Vec<u8>,
     ) -> Option<usize> {
@@ -218,14 +222,15 @@ impl MadeCode {
         let known = self.known.entry(pid).or_default();
         let (mut pieces, mut has_changed) = (Vec::new(), false);
         for (at, bytes) in parts_with_code(at, page).flat_map(|(at, part)| chunks(at, part)) {
-            if known.has(at, bytes) {
+            let differs = known.contradicts(at, bytes);
+            if known.has(at, bytes) || differs && has_bursts {
                 continue;
             }
             if self.counts.bytes + bytes.len() as u64 > MOST {
                 self.counts.left_out += 1;
                 continue;
             }
-            has_changed |= known.contradicts(at, bytes);
+            has_changed |= differs;
             self.counts.pieces += 1;
             self.counts.bytes += bytes.len() as u64;
             pieces.push((at.0, bytes));
@@ -492,8 +497,9 @@ mod tests {
         assert_eq!(written(&mut made), [(20, vec![(at.0, vec![1, 2, 3])])]);
         made.sampled.see(pid, 30, [at.0].into_iter());
         made.add(pid, 40, code(&[(at.0, &[1, 5])]));
-        let burst_first = [(40, vec![(at.0, vec![1, 5])]), (41, vec![(at.0, vec![1, 2, 3])])];
-        assert_eq!(written(&mut made), burst_first);
+        assert_eq!(written(&mut made), [(40, vec![(at.0, vec![1, 5])])], "the next burst says when it changed");
+        made.sampled.see(pid, 45, [at.0].into_iter());
+        assert_eq!(written(&mut made), [(45, vec![(at.0, vec![1, 2, 3])])], "there was none");
         // Another program.
         made.began_anew_at(pid, 20);
         made.sampled.see(pid, 50, [at.0].into_iter());
