@@ -22,7 +22,7 @@ pub enum Origin {
     EhFrame,
     /// Code that nothing describes: where it has functions and instructions is not known.
     Gap,
-    /// A symbol of a part of a function, or of code around it ([`STT_PART`](super::made_elf::STT_PART)): its first byte may be amid an instruction.
+    /// A symbol of a part of a function, or of code around it (`STT_PART` of `made_elf`): its first byte may be amid an instruction.
     Part,
 }
 

@@ -38,8 +38,7 @@ const CHUNK: usize = 256;
 pub(crate) struct MadeCode {
     processes: HashMap<u32, ProcessCode>,
     known: HashMap<u32, KnownCode>,
-    /// Times of the first and the last code that is known of each process.
-    times: HashMap<u32, (u64, u64)>,
+    times: HashMap<u32, Times>,
     pub(crate) sampled: SampledCode,
     /// Memory for the pages of a round.
     pages: Vec<SampledPage>,
@@ -50,6 +49,15 @@ pub(crate) struct MadeCode {
     pending: Vec<Pending>,
     pending_bytes: usize,
     counts: Counts,
+}
+
+/// When code of a process was seen, ns.
+#[derive(Clone, Copy, Debug)]
+struct Times {
+    first: u64,
+    last: u64,
+    /// Last with other bytes than before; 0 if never.
+    changed: u64,
 }
 
 /// What a burst executed.
@@ -129,7 +137,7 @@ impl MadeCode {
 
     /// A record says that a process has had another program since `time`, or is another process. A tracer may have known that before.
     pub(crate) fn began_anew_at(&mut self, pid: u32, time: u64) {
-        if self.times.get(&pid).is_some_and(|(first, _)| *first < time) {
+        if self.times.get(&pid).is_some_and(|times| times.first < time) {
             self.begins_anew(pid);
         }
     }
@@ -155,9 +163,9 @@ impl MadeCode {
         for Pending { time, pid, code } in pending {
             pids.insert(pid);
             let known = self.known.entry(pid).or_default();
-            extend(&mut self.times, pid, time);
             let mut pieces = Vec::new();
             let has_changed = has_changed(&code);
+            let mut differs = has_changed;
             for (at, bytes) in code.pieces() {
                 if !has_changed && known.has(at, bytes) {
                     continue;
@@ -166,11 +174,13 @@ impl MadeCode {
                     self.counts.left_out += 1;
                     continue;
                 }
+                differs |= known.contradicts(at, bytes);
                 known.put_at(time, at, bytes);
                 self.counts.pieces += 1;
                 self.counts.bytes += bytes.len() as u64;
                 pieces.push((at.0, bytes));
             }
+            extend(&mut self.times, pid, time, differs);
             append(&format::MadeCode::Executed { time, pid, pieces }, records);
         }
     }
@@ -237,10 +247,12 @@ impl MadeCode {
         }
         let count = pieces.len();
         if count > 0 {
-            let latest = self.times.get(&pid).map_or(0, |(_, last)| *last);
-            let time = if has_changed { time.max(latest.saturating_add(1)) } else { time };
+            // The bytes are those after the last change, whenever the sample was.
+            let times = self.times.get(&pid);
+            let after = times.map_or(0, |times| if has_changed { times.last.saturating_add(1) } else { times.changed });
+            let time = time.max(after);
             pieces.iter().for_each(|(at, bytes)| known.put_at(time, Avma(*at), bytes));
-            extend(&mut self.times, pid, time);
+            extend(&mut self.times, pid, time, has_changed);
             append(&format::MadeCode::Executed { time, pid, pieces }, records);
             self.is_new = true;
         }
@@ -325,9 +337,12 @@ impl MadeCode {
 }
 
 /// Code of a process is known of this time, too.
-fn extend(times: &mut HashMap<u32, (u64, u64)>, pid: u32, time: u64) {
-    let (first, last) = times.entry(pid).or_insert((time, time));
-    (*first, *last) = (time.min(*first), time.max(*last));
+fn extend(times: &mut HashMap<u32, Times>, pid: u32, time: u64, has_changed: bool) {
+    let times = times.entry(pid).or_insert(Times { first: time, last: time, changed: 0 });
+    (times.first, times.last) = (times.first.min(time), times.last.max(time));
+    if has_changed {
+        times.changed = times.changed.max(time);
+    }
 }
 
 /// The page so many pages after another one.
@@ -500,6 +515,9 @@ mod tests {
         assert_eq!(written(&mut made), [(40, vec![(at.0, vec![1, 5])])], "the next burst says when it changed");
         made.sampled.see(pid, 45, [at.0].into_iter());
         assert_eq!(written(&mut made), [(45, vec![(at.0, vec![1, 2, 3])])], "there was none");
+        memory[offset + 300] = 4;
+        made.sampled.see(pid, 42, [at.0].into_iter());
+        assert_eq!(written(&mut made), [(45, vec![(at.0 + 300, vec![4])])], "it is read after the change at 45");
         // Another program.
         made.began_anew_at(pid, 20);
         made.sampled.see(pid, 50, [at.0].into_iter());
