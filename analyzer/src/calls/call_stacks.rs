@@ -17,12 +17,14 @@ use crate::binaries::{Binary, BinarySearch};
 use crate::calls::{CallerTree, FunctionKey};
 use crate::code::{FunctionTable, demangle};
 use crate::counting::{AnalysedModule, Code, Spots, is_kernel};
-use crate::recording::{ModuleId, ModuleTable};
+use crate::recording::{KnownFunctions, ModuleId, ModuleTable};
 use crate::walks::{Space, SpaceId, WalkedStack, Walker};
 
 /// The functions of all modules: of those that were counted, and of those that only called them, which are read when they are asked for.
 pub struct NamedCode<'a> {
     counted: BTreeMap<ModuleId, &'a AnalysedModule>,
+    /// The names of those that were counted, and not read.
+    unread: BTreeMap<ModuleId, &'a KnownFunctions>,
     /// By id of the module; none of what cannot be read.
     others: Vec<OnceLock<Option<(Binary, FunctionTable)>>>,
     modules: &'a ModuleTable,
@@ -39,15 +41,20 @@ impl<'a> NamedCode<'a> {
         search: &BinarySearch,
         (spots, spaces): (&'a Spots, &'a [Space]),
     ) -> Self {
-        let mut read = BTreeMap::new();
+        let (mut read, mut unread) = (BTreeMap::new(), BTreeMap::new());
         for module in counted {
-            if let Code::Read(code) = &module.counts.code {
-                read.entry(module.counts.module).or_insert(&**code);
+            match &module.counts.code {
+                Code::Read(code) => {
+                    read.entry(module.counts.module).or_insert(&**code);
+                }
+                Code::Unread { functions, .. } => {
+                    unread.entry(module.counts.module).or_insert(&**functions);
+                }
             }
         }
         let others = modules.iter().map(|_| OnceLock::new()).collect();
         let search = search.among(modules.iter().map(|(_, module)| module));
-        NamedCode { counted: read, others, modules, search, spots, spaces }
+        NamedCode { counted: read, unread, others, modules, search, spots, spaces }
     }
 
     fn function(&self, space: SpaceId, at: Avma) -> Option<FunctionKey> {
@@ -57,7 +64,8 @@ impl<'a> NamedCode<'a> {
             let id = functions.at(binary.image.svma_of_file_offset(spot.offset.0)?)?;
             Some(FunctionKey::of(spot.module, functions, id))
         });
-        let named = || FunctionKey::named(spot.module, &self.modules.get(spot.module).functions, spot.offset);
+        let functions = || self.unread.get(&spot.module).copied().unwrap_or(&self.modules.get(spot.module).functions);
+        let named = || FunctionKey::named(spot.module, functions(), spot.offset);
         Some(known.unwrap_or_else(named))
     }
 

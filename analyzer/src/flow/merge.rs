@@ -2,7 +2,7 @@
 
 use crate::address::Svma;
 use crate::flow::{BranchCount, Flow, FlowBuilder, IpCount, ModuleAddress, RangeCount};
-use crate::recording::ModuleKind;
+use crate::recording::{Module, ModuleKind};
 
 /// A sum of flows, of recordings of different hosts and times. It does not depend on their order.
 #[derive(Debug)]
@@ -33,10 +33,10 @@ impl Merge {
         let builder = &mut self.builder;
         builder.seen += flow.seen * weight;
         builder.left_out.add(&flow.left_out, weight);
-        let has_file = |kind| matches!(kind, ModuleKind::File | ModuleKind::KernelModule);
+        let has_file = |of: &Module| matches!(of.kind, ModuleKind::File | ModuleKind::KernelModule) && !of.is_version;
         let indexes: Vec<usize> = flow.modules.iter().map(|of| builder.module(&of.module, of.read)).collect();
         for (of, &index) in flow.modules.iter().zip(&indexes) {
-            if !has_file(of.module.kind) {
+            if !has_file(&of.module) {
                 builder.left_out.streams += of.range_total() * weight;
                 builder.left_out.branches += of.branch_total() * weight;
                 builder.left_out.samples += of.sample_total() * weight;
@@ -46,7 +46,7 @@ impl Merge {
                 builder.add_range(index, RangeCount { count: range.count * weight, ..*range });
             }
             for branch in &of.branches {
-                let at = if has_file(flow.modules[branch.to.module].module.kind) { branch.to.at } else { Svma(0) };
+                let at = if has_file(&flow.modules[branch.to.module].module) { branch.to.at } else { Svma(0) };
                 let to = ModuleAddress { module: indexes[branch.to.module], at };
                 let (count, mispredicted) = (branch.count * weight, branch.mispredicted * weight);
                 builder.add_branch(index, BranchCount { from: branch.from, to, count, mispredicted });

@@ -94,7 +94,7 @@ impl KernelCode {
             self.symbols.iter().filter(|symbol| symbol.came).map(|symbol| modules.intern(&symbol.name, None)).collect();
         let space = mapped(events, &made_symbols);
         know_functions(modules, &space, names);
-        self.pieces.sort_unstable();
+        self.cut();
         let (made, symbols, pokes) =
             (std::mem::take(&mut self.made), std::mem::take(&mut self.symbols), std::mem::take(&mut self.pokes));
         let (before, no_room) = match made.is_empty() && pokes.is_empty() {
@@ -106,17 +106,9 @@ impl KernelCode {
             }
         };
         let mut copied: BTreeMap<ModuleId, Copied> = BTreeMap::new();
-        let (mut known_to, mut left_out) = (0, no_room);
+        let mut left_out = no_room;
         for (at, first, length) in self.pieces {
-            // Of pieces that overlap the first one holds.
-            let again = known_to.max(at) - at;
             let bytes = self.bytes.get(first..).and_then(|rest| rest.get(..length)).unwrap_or_default();
-            let Some(bytes) = usize::try_from(again).ok().and_then(|again| bytes.get(again..)) else { continue };
-            if bytes.is_empty() {
-                continue;
-            }
-            let at = at + again;
-            known_to = at + bytes.len() as u64;
             // Of functions that are one after the other the second may be another module's; nothing smaller than a page is mapped.
             for (at, bytes) in pages(at, bytes) {
                 let mapping = space.find(Avma(at));
@@ -150,13 +142,26 @@ impl KernelCode {
         KernelMappings { of_end: events, before, left_out }
     }
 
-    /// The addresses that the pieces have, which ascend: disjoint, not adjacent.
+    /// Makes the pieces ascend, and disjoint: of those that overlap the first one holds.
+    fn cut(&mut self) {
+        self.pieces.sort_unstable();
+        let mut known_to = 0;
+        self.pieces.retain_mut(|(at, first, length)| {
+            let end = *at + *length as u64;
+            let again = (end.min(known_to).max(*at) - *at) as usize;
+            (*at, *first, *length) = (*at + again as u64, *first + again, *length - again);
+            known_to = known_to.max(end);
+            *length > 0
+        });
+    }
+
+    /// The addresses that the pieces have, which ascend and are disjoint: those of adjacent ones are one.
     fn runs(&self) -> Vec<Range<u64>> {
         let mut runs: Vec<Range<u64>> = Vec::new();
         for (at, _, length) in &self.pieces {
             let end = at + *length as u64;
             match runs.last_mut() {
-                Some(last) if *at <= last.end => last.end = last.end.max(end),
+                Some(last) if *at == last.end => last.end = end,
                 _ => runs.push(*at..end),
             }
         }
@@ -179,19 +184,16 @@ impl AtEnd<'_> {
         self.runs.get(before.checked_sub(1)?).filter(|run| run.contains(&at))
     }
 
-    /// The bytes of a range that is within a run. Of pieces that overlap the first one holds.
+    /// The bytes of a range that is within a run.
     fn bytes(&self, range: &Range<u64>) -> Option<Vec<u8>> {
         let pieces = &self.code.pieces;
-        let mut bytes = vec![0; usize::try_from(range.end - range.start).ok()?];
-        let end = pieces.partition_point(|(at, ..)| *at < range.end);
-        // Those that begin before and end within are few: none is longer than a record.
-        let begin = pieces.partition_point(|(at, ..)| *at + (1 << 16) < range.start);
-        for (at, first, length) in pieces.get(begin..end)?.iter().rev() {
+        let mut bytes = Vec::new();
+        let begin = pieces.partition_point(|(at, _, length)| *at + *length as u64 <= range.start);
+        for (at, first, length) in pieces.get(begin..)?.iter().take_while(|(at, ..)| *at < range.end) {
             let piece = self.code.bytes.get(*first..)?.get(..*length)?;
-            let skipped = usize::try_from(range.start.saturating_sub(*at)).ok()?;
-            let place = usize::try_from(at.saturating_sub(range.start)).ok()?;
-            let (from, to) = (piece.get(skipped..).unwrap_or_default(), bytes.get_mut(place..)?);
-            to.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
+            let within =
+                |address: u64| usize::try_from(address.saturating_sub(*at)).map_or(*length, |at| at.min(*length));
+            bytes.extend_from_slice(piece.get(within(range.start)..within(range.end))?);
         }
         Some(bytes)
     }

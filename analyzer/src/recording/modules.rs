@@ -55,6 +55,8 @@ pub struct Module {
     pub is_unidentified: bool,
     /// Only programs of 32 bits have it mapped.
     pub has_32_bits: bool,
+    /// Code of the kernel that was there at some times only, instead of what has this path: no file has it.
+    pub is_version: bool,
 }
 
 /// Which kernel ran, and where: it is elsewhere after each boot (KASLR).
@@ -119,6 +121,7 @@ impl Module {
             kernel: None,
             is_unidentified: false,
             has_32_bits: false,
+            is_version: false,
         }
     }
 
@@ -192,7 +195,8 @@ impl ModuleTable {
         id
     }
 
-    /// Adds a module of code that is in no file: `file` is an ELF file made of it. Its build id is made of its bytes.
+    /// Adds a module of code that is in no file: `file` is an ELF file made of it. Its build id is made of its bytes. What is of the kernel is a
+    /// version.
     pub(crate) fn add_code(&mut self, name: &str, kind: ModuleKind, file: Vec<u8>) -> ModuleId {
         let half = |seed: u64| {
             let mut hasher = DefaultHasher::new();
@@ -201,7 +205,11 @@ impl ModuleTable {
             hasher.finish().to_le_bytes()
         };
         let build_id = BuildId::new(&[half(1), half(2)].concat());
-        self.add(Module { code: Some(RecordedCode(file.into())), ..Module::of(kind, name.to_owned(), build_id) })
+        self.add(Module {
+            code: Some(RecordedCode(file.into())),
+            is_version: kind.is_kernel(),
+            ..Module::of(kind, name.to_owned(), build_id)
+        })
     }
 
     /// All modules of that name have this code.

@@ -34,7 +34,9 @@ impl<'a> Profiled<'a> {
         let rank = |module: &ModuleFlow| (is_kernel(module), module.module.kind == ModuleKind::Kernel);
         let has_file = |module: &ModuleFlow| match module.module.kind {
             ModuleKind::File => true,
-            ModuleKind::Kernel | ModuleKind::KernelModule => search.is_given_for(&module.module),
+            ModuleKind::Kernel | ModuleKind::KernelModule => {
+                !module.module.is_version && search.is_given_for(&module.module)
+            }
             _ => false,
         };
         let mut files: Vec<(usize, &ModuleFlow)> = flow

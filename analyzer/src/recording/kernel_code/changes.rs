@@ -19,7 +19,7 @@ use crate::code::{MadeFunction, made_elf};
 use crate::recording::kernel_epochs::KernelChange;
 use crate::recording::{Mapping, ModuleKind, ModuleTable};
 
-/// Bytes of all versions, and what each takes beside them; what finds no room is left out, and counted.
+/// Bytes of all versions, and what each takes beside them; what finds no room is left out, and counted: at its times the code of the end is read.
 const MOST: usize = 128 << 20;
 const OF_VERSION: usize = 1 << 10;
 
@@ -98,8 +98,8 @@ impl Version {
 pub(super) struct Versions {
     versions: Vec<Version>,
     states: Vec<State>,
-    /// Those of made code: what is loaded again and again often has the same address.
-    made: HashMap<Sum, Option<usize>>,
+    /// Those of made code, by name: what is loaded again and again often has the same address.
+    made: HashMap<Vec<u8>, Known>,
     bytes: usize,
     left_out: u64,
 }
@@ -275,8 +275,11 @@ struct Patched {
     sum: u64,
 }
 
-/// Address, length, sum and name of a version.
-type Sum = (u64, usize, u64, Vec<u8>);
+/// Address, length and sum of a version.
+type Sum = (u64, usize, u64);
+
+/// The versions of one name.
+type Known = HashMap<Sum, Option<usize>>;
 
 impl Patched {
     fn new(code: Code) -> Self {
@@ -284,8 +287,8 @@ impl Patched {
         Self { code, sum }
     }
 
-    fn of(&self, name: &[u8]) -> Sum {
-        (self.code.at, self.code.bytes.len(), self.sum, name.to_vec())
+    fn of(&self) -> Sum {
+        (self.code.at, self.code.bytes.len(), self.sum)
     }
 
     /// Puts bytes at an address, as far as they are within.
@@ -312,7 +315,7 @@ impl Versions {
     fn undo(&mut self, function: Function, pokes: &[&Poke]) {
         let Function { code, name, module, base } = function;
         let mut now = Patched::new(code);
-        let mut known: HashMap<Sum, Option<usize>> = HashMap::from([(now.of(&name), None)]);
+        let mut known = Known::from([(now.of(), None)]);
         let mut end = u64::MAX;
         for poke in pokes.iter().rev() {
             // What the record says goes before the copy: there may have been patches that nobody told.
@@ -331,7 +334,7 @@ impl Versions {
         // What was there before the recording was so before all samples.
         let mut begin = if times.start <= 1 { 0 } else { times.start };
         let mut now = Patched::new(code);
-        let mut known = std::mem::take(&mut self.made);
+        let mut known = self.made.remove(&name).unwrap_or_default();
         let of = (name.as_slice(), module, 0);
         for poke in pokes {
             self.state(begin..poke.time.min(times.end), &now, of, &mut known);
@@ -339,28 +342,24 @@ impl Versions {
             begin = poke.time;
         }
         self.state(begin..times.end, &now, of, &mut known);
-        self.made = known;
+        self.made.insert(name, known);
     }
 
-    fn state(
-        &mut self,
-        times: Range<u64>,
-        now: &Patched,
-        (name, module, base): (&[u8], &str, u64),
-        known: &mut HashMap<Sum, Option<usize>>,
-    ) {
+    fn state(&mut self, times: Range<u64>, now: &Patched, (name, module, base): (&[u8], &str, u64), known: &mut Known) {
         if times.is_empty() {
             return;
         }
-        let sum = now.of(name);
+        let sum = now.of();
+        // Both names are in the version's file, too.
+        let size = now.code.bytes.len() + 2 * (name.len() + module.len()) + OF_VERSION;
         let version = match known.get(&sum) {
             Some(version) => *version,
-            None if self.bytes + now.code.bytes.len() + OF_VERSION > MOST => {
+            None if self.bytes + size > MOST => {
                 self.left_out += 1;
                 return;
             }
             None => {
-                self.bytes += now.code.bytes.len() + OF_VERSION;
+                self.bytes += size;
                 let (name, module) = (name.to_vec(), module.to_owned());
                 self.versions.push(Version { code: now.code.clone(), name, module, base });
                 let version = Some(self.versions.len() - 1);
