@@ -494,8 +494,10 @@ fn absurd_changes_of_the_kernels_code_do_no_harm() {
         for unregister in [true, false, false, true] {
             recorder.ksymbol(at, u32::MAX, b"bpf_prog_", unregister);
         }
-        let pieces = vec![(at, &[0x90; 8][..]), (at.wrapping_add(4), &[0xc3; 8])];
-        recorder.code(&MadeCode::Executed { time: 1050, pid: KERNEL_PID, pieces });
+        for time in [0, 1050] {
+            let pieces = vec![(at, &[0x90; 8][..]), (at.wrapping_add(4), &[0xc3; 8])];
+            recorder.code(&MadeCode::Executed { time, pid: KERNEL_PID, pieces });
+        }
         recorder.kernel_sample(at);
     }
     recorder.kernel_sample(TEXT);
@@ -889,11 +891,19 @@ fn the_kernel_has_a_profile_where_its_file_is_given() {
     let folder = tempfile::tempdir().unwrap();
     let Some(binary) = synthetic::program(folder.path(), "four", &[]) else { return };
     let vmlinux = vmlinux(folder.path(), "vmlinux", BUILD_ID).unwrap();
-    let mut recorder = Recorder::new(&binary);
-    recorder.map(&mapping(b"[kernel.kallsyms]_text"));
-    recorder.stack(&synthetic::AROUND);
-    (0..2).for_each(|_| recorder.kernel_stack(&synthetic::AROUND.map(|(from, to)| (moved(from), moved(to)))));
-    let file = write(folder.path(), recorder, None);
+    let record = |is_patched: bool| {
+        let mut recorder = Recorder::new(&binary);
+        recorder.map(&mapping(b"[kernel.kallsyms]_text"));
+        recorder.stack(&synthetic::AROUND);
+        if is_patched {
+            recorder.kernel_sample(TEXT);
+            recorder.poke(TEXT, &[0xeb, 0x00], &text()[..2]);
+            keep(&mut recorder, &text());
+        }
+        (0..2).for_each(|_| recorder.kernel_stack(&synthetic::AROUND.map(|(from, to)| (moved(from), moved(to)))));
+        write(folder.path(), recorder, None)
+    };
+    let file = record(false);
     let profile = |given: &[&str]| support::stdout(&[&["export", "--format", "bolt", "-i", &file], given].concat());
     let of_program = "\
 1 _start 14 1 _start 16 0 25
@@ -913,6 +923,9 @@ fn the_kernel_has_a_profile_where_its_file_is_given() {
     assert_eq!(profile(&[]), of_program);
     assert_eq!(profile(&["--binary", &kernel]), of_kernel);
     assert_eq!(profile(&["--binary", &kernel, "--binary", program]), of_program);
+    // What a function was before it was patched is not the kernel.
+    record(true);
+    assert_eq!(profile(&["--binary", &kernel]), of_kernel);
 }
 
 /// Names alone, of a recording where nobody may read the kernel's memory.

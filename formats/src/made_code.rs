@@ -38,6 +38,10 @@ tolerant_objects! {
         pub pages_gone: Option<u64>,
         /// Processes whose memory could not be read.
         pub processes_refused: Option<u64>,
+        /// Processes of 32 bits, whose code is read of files only.
+        pub processes_of_32_bit: Option<u64>,
+        /// Mappings without a file that were too many to be kept.
+        pub mappings_left_out: Option<u64>,
     }
 }
 

@@ -10,6 +10,7 @@ use std::env::var_os;
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use crate::build_id::{BuildId, folder_and_name};
 
@@ -36,11 +37,13 @@ pub(super) fn in_build_id_cache(build_id: &BuildId, name: &str) -> Vec<PathBuf> 
 /// Where copies are kept: as `perf --buildid-dir` tells the commands that it starts (`PERF_BUILDID_DIR`), as perf-config(1) has it (`buildid.dir`),
 /// and the usual place, where `hbbp record` puts those of its own.
 fn folders() -> Vec<PathBuf> {
+    // It is asked for with each module.
+    static CONFIGURED: OnceLock<Option<PathBuf>> = OnceLock::new();
     let path = |name| var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let home = path("HOME");
-    let settings = path("PERF_CONFIG").or_else(|| Some(home.as_ref()?.join(".perfconfig")));
-    let configured = settings.and_then(|file| configured(&beginning(&file)?));
-    let usual = home.map(|home| home.join(".debug"));
+    let settings = || path("PERF_CONFIG").or_else(|| Some(home.as_ref()?.join(".perfconfig")));
+    let configured = CONFIGURED.get_or_init(|| configured(&beginning(&settings()?)?)).clone();
+    let usual = home.as_ref().map(|home| home.join(".debug"));
     let mut folders = Vec::new();
     for folder in [path("PERF_BUILDID_DIR"), configured, usual].into_iter().flatten() {
         if !folders.contains(&folder) {

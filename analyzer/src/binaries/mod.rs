@@ -239,7 +239,6 @@ impl BinarySearch {
         self.overrides.iter().filter(|given| !modules.iter().any(|module| answers(given, module))).collect()
     }
 
-    /// A file of the recorded build.
     fn with_debug_file(&self, file: PathBuf, image: Image, other_build: Option<String>) -> Binary {
         let wanting = image.is_stripped() || !image.has_debug_information();
         let debug_file = if wanting { self.debug_file_of(&file, &image) } else { None };

@@ -81,6 +81,8 @@ fn loaded(bytes: &[u8], image: &Image) -> Result<Vec<u8>, String> {
         // Of several of a name, as there are none, the image has the first.
         if names.insert(name) {
             let mut bytes = image.debug_section(name).map_err(|why| why.to_string())?;
+            // Each has four bytes of its own at least; in the file both may be compressed.
+            let mut left = bytes.len() / 4;
             relocate_debug(&section, &mut bytes, &symbols, &mut left)?;
             debug.push((name, bytes));
         }

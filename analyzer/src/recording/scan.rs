@@ -424,10 +424,13 @@ pub struct EventUse {
 }
 
 impl EventUse {
-    /// Whether a sample may have addresses of the kernel: bursts have none.
+    /// Whether a sample has addresses of the kernel: bursts have none.
     pub fn sees_kernel(&self, sample: &Sample<'_>) -> bool {
-        let has_stack = self.stack && sample.branch_stack.is_some();
-        !self.burst && (has_stack || sample.ip.is_some_and(|ip| ip.0 >= KERNEL_HALF))
+        let is_kernel = |at: Avma| at.0 >= KERNEL_HALF;
+        let stack = sample.branch_stack.as_ref().filter(|_| self.stack);
+        !self.burst
+            && (sample.ip.is_some_and(is_kernel)
+                || stack.is_some_and(|stack| stack.iter().any(|branch| is_kernel(branch.from) || is_kernel(branch.to))))
     }
 }
 
@@ -528,7 +531,7 @@ impl<'a> Worker<'a> {
         let weight = weight_of(&sample);
         let (context, is_first) =
             context_of(&sample, raw, burst.then_some(&weight), self.selection.granularity, &self.tasks.first_pieces);
-        let sees_kernel = uses.sees_kernel(&sample);
+        let sees_kernel = !self.tasks.timeline.kernel().is_one() && uses.sees_kernel(&sample);
         let id = self.context_id(context, sample.time.unwrap_or(u64::MAX), sees_kernel);
         let slice = self.tasks.slicing.of(sample.time, raw.offset);
         if let Some(ip) = ip {
@@ -560,7 +563,6 @@ impl<'a> Worker<'a> {
     /// The id of this context at this time; `context` comes without its place and its phase.
     #[inline]
     fn context_id(&mut self, context: Context, time: u64, sees_kernel: bool) -> ContextId {
-        let sees_kernel = sees_kernel && !self.tasks.timeline.kernel().is_one();
         let slot = (context.pid ^ context.tid.rotate_left(3) ^ context.event.rotate_left(5)) as usize % RECENT_CONTEXTS;
         let mut slot = self.recent.get_mut(slot);
         if let Some(Some(recent)) = &slot

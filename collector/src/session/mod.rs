@@ -159,10 +159,7 @@ impl<'a> Session<'a> {
         let files = open_files();
         check_files(files, cpus(request, machine).len())?;
         let (mut choice, mut follower) = plan(request, machine)?;
-        // One more of each CPU tells what the kernel does to its code.
-        let of_kernel =
-            if choice.events.iter().any(|event| event.levels != Levels::User) { machine.online.len() } else { 0 };
-        let events = tasks(&request.target) * cpus(request, machine).len() * choice.events.len() + of_kernel;
+        let events = tasks(&request.target) * cpus(request, machine).len() * choice.events.len();
         let own = follower.as_ref().map_or(0, |follower| follower.files());
         match check_files(files, events + own) {
             Err(error) if request.tracer.is_open() => {
@@ -172,6 +169,11 @@ impl<'a> Session<'a> {
             }
             checked => checked?,
         }
+        let own = follower.as_ref().map_or(0, |follower| follower.files());
+        // One more of each CPU tells what the kernel does to its code, if there is room.
+        let tells_of_kernel = choice.events.iter().any(|event| event.levels != Levels::User);
+        let room_for_changes = tells_of_kernel
+            .then(|| check_files(files, events + own + machine.online.len()).map_err(|error| error.to_string()));
         if let Some(program) = request.command.first() {
             find_program(program)?;
         }
@@ -190,7 +192,7 @@ impl<'a> Session<'a> {
                 file
             }
         };
-        match begin(request, machine, &mut choice, follower, signals, file) {
+        match begin(request, machine, (&mut choice, room_for_changes), follower, signals, file) {
             Ok(Begun { live, command, mut recorder }) => {
                 let (began, begun) = (SystemTime::now(), Ok(()));
                 if rotating.is_some() {
@@ -418,11 +420,12 @@ struct Begun {
     recorder: Recorder<BufWriter<File>>,
 }
 
-/// Forks the command, opens the events, attaches what follows the program, and begins the file.
+/// Forks the command, opens the events, attaches what follows the program, and begins the file. `room_for_changes`: whether there is room for
+/// the events that tell what the kernel does to its code, or why not; `None` if nobody asks.
 fn begin(
     request: &Request,
     machine: &Machine,
-    choice: &mut Choice,
+    (choice, room_for_changes): (&mut Choice, Option<Result<(), String>>),
     follower: Option<Box<dyn PlannedFollower>>,
     signals: SignalFd,
     mut file: File,
@@ -435,10 +438,14 @@ fn begin(
         let pid = command.as_ref().map(PreparedCommand::pid);
         followed = follower.attach(request, pid, first, choice)?;
     }
-    let changes = kernel.as_ref().filter(|_| choice.events.iter().any(|event| event.levels != Levels::User));
-    let first = changes.and_then(|kernel| kernel.events().first());
-    let (changes, unseen) = first.map(|first| KernelChanges::open(first, &machine.online)).unwrap_or_default();
-    choice.degradations.extend(unseen);
+    let first = kernel.as_ref().and_then(|kernel| kernel.events().first());
+    let (changes, unseen_changes) = match (first, room_for_changes) {
+        (Some(first), Some(Ok(()))) => KernelChanges::open(first, &machine.online),
+        (_, Some(Err(why))) => {
+            (None, Some(format!("what the kernel changes of its code is not in the recording: {why}")))
+        }
+        _ => (None, None),
+    };
     let mut producers: Vec<Box<dyn Producer>> = Vec::new();
     producers.extend(kernel.map(|kernel| Box::new(kernel) as Box<dyn Producer>));
     if let Some(Attached { producer, shared, traces }) = followed {
@@ -483,6 +490,7 @@ fn begin(
     recorder.sampled_code =
         Some(SampledCode::new(made_code, RecordLayout::of_events(recorder.writer.events()), burst_id));
     recorder.members = request.target.group().map(|group| Members::new(group.clone(), recorder.writer.events()));
+    recorder.unseen_changes = unseen_changes;
     recorder.bpf = tells_of_bpf.then(|| BpfCode::new(RecordLayout::of_events(recorder.writer.events())));
     recorder.files = MappedFiles::new(RecordLayout::of_events(recorder.writer.events()), !request.no_copies);
     Ok(Begun { live, command, recorder })

@@ -91,6 +91,8 @@ pub(crate) struct Recorder<W: Write> {
     pub(crate) bpf: Option<BpfCode>,
     /// What of them is not in the file that has just ended.
     unread_bpf: Option<String>,
+    /// Why the kernel does not tell what it changes of its code: it is said of files that have samples of the kernel.
+    pub(crate) unseen_changes: Option<String>,
     /// Code without a file in which samples fall; `None` where records are played back.
     pub(crate) sampled_code: Option<SampledCode>,
     /// Those of the control group that is recorded, if one is.
@@ -125,6 +127,7 @@ impl<W: Write> Recorder<W> {
             vdso_32: Vdso32::default(),
             bpf: None,
             unread_bpf: None,
+            unseen_changes: None,
             sampled_code: None,
             members: None,
             writer,
@@ -251,7 +254,8 @@ impl<W: Write> Recorder<W> {
             )
         });
         let of_control = self.control.as_ref().and_then(Control::degradation);
-        late.into_iter().chain(of_control).chain(self.unread_bpf.clone())
+        let unseen = self.unseen_changes.clone().filter(|_| !self.tally.kernel.is_empty());
+        late.into_iter().chain(of_control).chain(self.unread_bpf.clone()).chain(unseen)
     }
 
     /// Reads every ring once.

@@ -19,7 +19,7 @@ use perfdata::{Avma, Error, EventDescription, Ksymbol, Writer};
 
 use super::{KernelHits, MOST, PIECE};
 use crate::errno::Errno;
-use crate::session::kernel_image::IMAGE_END;
+use crate::session::kernel_image::{self, IMAGE_END};
 use crate::session::record_layout::{RecordBytes, RecordLayout, word};
 use crate::session::standing::sample_id;
 use crate::sys::{BpfFunction, bpf_program, next_program};
@@ -136,15 +136,21 @@ impl BpfCode {
     fn load(&mut self, record: &RecordBytes<'_>) -> Option<()> {
         let first = word(record.body, 0)?;
         let (kind, id) = (first as u16, (first >> 32) as u32);
-        if kind != LOADED || self.found.contains(&id) {
+        if kind != LOADED {
             return None;
         }
         let symbols = std::mem::take(&mut self.symbols);
+        if self.found.contains(&id) {
+            return None;
+        }
         let time = self.layout.time(record)?.max(BEFORE);
         let (functions, why) = match (self.ask)(id) {
             Ok(functions) => (functions, Errno::ENOENT),
             Err(errno) => (Vec::new(), errno),
         };
+        // Records of another CPU may be lost, or come after this one.
+        let untold = functions.iter().filter(|function| symbols.iter().all(|(at, ..)| function.at != *at));
+        untold.cloned().for_each(|function| self.keep(function, time, None));
         for (at, length, symbol) in symbols {
             match functions.iter().find(|function| function.at == at) {
                 Some(function) => self.keep(function.clone(), time, Some(symbol)),
@@ -234,8 +240,7 @@ impl BpfCode {
         let all: Vec<String> = unread.iter().map(of_loaded).collect();
         let loaded = (!all.is_empty())
             .then(|| format!("functions of BPF programs that samples fell into are unread ({})", all.join("; ")));
-        // They are among the modules, whose code may have the rest of the samples.
-        let others = self.not_found.filter(|_| hits.any_in(IMAGE_END..u64::MAX));
+        let others = self.not_found.filter(|_| hits.any_beside(IMAGE_END, &modules()));
         let before = others.map(|errno| {
             format!("BPF programs from before the recording are unread, if samples fell into them ({})", why(errno))
         });
@@ -243,6 +248,17 @@ impl BpfCode {
         records.degradation = (!said.is_empty()).then(|| said.join("; "));
         Ok(records)
     }
+}
+
+/// Where modules are, ascending; none where the kernel does not say.
+fn modules() -> Vec<Range<u64>> {
+    let list = std::fs::read_to_string("/proc/modules").unwrap_or_default();
+    let mut ranges: Vec<Range<u64>> = kernel_image::modules(&list, "")
+        .iter()
+        .map(|mapping| mapping.start..mapping.start.saturating_add(mapping.length))
+        .collect();
+    ranges.sort_unstable_by_key(|range| range.start);
+    ranges
 }
 
 fn why(errno: Errno) -> String {

@@ -15,7 +15,7 @@ use crate::errno::Errno;
 use crate::machine::cpu_list::CpuList;
 use crate::session::Summary;
 use crate::session::producer::Producer;
-use crate::session::record_layout::records;
+use crate::session::record_layout::{records, word};
 use crate::sys::{EventFd, Ring, Scope};
 
 /// Pages of a ring: room for some 4,000 records.
@@ -30,6 +30,10 @@ pub(crate) struct KernelChanges {
     rings: Vec<(EventFd, Ring)>,
     /// The event that readers take the records for.
     id: u64,
+    /// Records for which there was no room in a ring.
+    lost: u64,
+    /// Events that have hung up: their CPU is not there any more.
+    hung_up: Vec<usize>,
 }
 
 impl KernelChanges {
@@ -37,25 +41,48 @@ impl KernelChanges {
     /// what is missing, in a sentence, too.
     pub(crate) fn open(first: &EventDescription, cpus: &CpuList) -> (Option<Self>, Option<String>) {
         let id = first.ids.first().copied().unwrap_or(0);
-        let open = |flags| rings(&attr(&first.attr, flags), cpus).map(|rings| Self { rings, id });
+        let open = |flags| {
+            rings(&attr(&first.attr, flags), cpus).map(|rings| Self { rings, id, lost: 0, hung_up: Vec::new() })
+        };
         let missing = |what: &str, why: &str| Some(format!("{what} is not in the recording: {why}"));
         let changes = "what the kernel changes of its code while it is recorded (patches, BPF programs)";
+        let refused = |refused: Refused| match refused {
+            Refused::Event(Errno::EINVAL) => missing(changes, "Linux tells it from 5.1 on"),
+            Refused::Event(Errno::EACCES | Errno::EPERM) => {
+                missing(changes, "that takes kernel.perf_event_paranoid of 0 or lower, or CAP_PERFMON")
+            }
+            Refused::Ring(Errno::EPERM) => {
+                missing(changes, "there is no room for its rings in kernel.perf_event_mlock_kb, nor in ulimit -l")
+            }
+            Refused::Event(errno) | Refused::Ring(errno) => missing(changes, &errno.to_string()),
+        };
         match open(ALL) {
             Ok(opened) => (Some(opened), None),
-            Err(Errno::EINVAL) => match open(SYMBOLS) {
+            Err(Refused::Event(Errno::EINVAL)) => match open(SYMBOLS) {
                 Ok(opened) => {
                     (Some(opened), missing("what the kernel patches of its code", "Linux tells it from 5.9 on"))
                 }
-                Err(Errno::EINVAL) => (None, missing(changes, "Linux tells it from 5.1 on")),
-                Err(errno) => (None, missing(changes, &errno.to_string())),
+                Err(why) => (None, refused(why)),
             },
-            Err(Errno::EACCES | Errno::EPERM) => {
-                let why = "that takes kernel.perf_event_paranoid of 0 or lower, or CAP_PERFMON";
-                (None, missing(changes, why))
-            }
-            Err(errno) => (None, missing(changes, &errno.to_string())),
+            Err(why) => (None, refused(why)),
         }
     }
+
+    /// Says what was lost since this was asked last.
+    fn say_lost(&mut self, summary: &mut Summary) {
+        let lost = std::mem::take(&mut self.lost);
+        if lost > 0 {
+            summary.metadata.degradations.push(format!(
+                "{lost} changes of kernel code found no room and are lost: code of the kernel may be counted as it was at another time"
+            ));
+        }
+    }
+}
+
+/// What was refused: an event, or memory for its ring.
+enum Refused {
+    Event(Errno),
+    Ring(Errno),
 }
 
 /// An event without samples, whose other records have the layout of those of `first`.
@@ -74,32 +101,36 @@ fn attr(first: &EventAttr, changes: AttrFlags) -> EventAttr {
     }
 }
 
-/// Opens the event on each CPU; one that is not there any more is passed over.
-fn rings(attr: &EventAttr, cpus: &CpuList) -> Result<Vec<(EventFd, Ring)>, Errno> {
+/// Opens the event on each CPU; one that is not there any more is passed over. Rings are as large as there is room for.
+fn rings(attr: &EventAttr, cpus: &CpuList) -> Result<Vec<(EventFd, Ring)>, Refused> {
     let mut rings = Vec::new();
+    let mut pages = PAGES;
     for cpu in cpus.iter() {
-        match EventFd::open(attr, Scope::Cpu(cpu)) {
-            Ok(event) => {
-                let ring = Ring::map(&event, PAGES)?;
-                rings.push((event, ring));
+        let event = match EventFd::open(attr, Scope::Cpu(cpu)) {
+            Ok(event) => event,
+            Err(Errno::ENODEV) => continue,
+            Err(errno) => return Err(Refused::Event(errno)),
+        };
+        let ring = loop {
+            match Ring::map(&event, pages) {
+                Ok(ring) => break ring,
+                Err(Errno::EPERM) if pages > 1 => pages /= 2,
+                Err(errno) => return Err(Refused::Ring(errno)),
             }
-            Err(Errno::ENODEV) => {}
-            Err(errno) => return Err(errno),
-        }
+        };
+        rings.push((event, ring));
     }
     Ok(rings)
 }
 
-/// Gives records the id of an event of the recording, which has none for these: it is the last word of each.
-fn of_event(records_of_ring: &mut [u8], id: u64) {
-    let ends: Vec<usize> = records(records_of_ring)
-        .map_while(Result::ok)
-        .scan(0, |end, record| {
-            *end += record.all.len();
-            Some(*end)
-        })
-        .collect();
-    for end in ends {
+/// Gives records the id of an event of the recording, which has none for these: it is the last word of each. Returns how many were lost.
+fn of_event(records_of_ring: &mut [u8], id: u64) -> u64 {
+    let (mut end, mut lost) = (0, 0);
+    loop {
+        let Some(Ok(record)) = records(records_of_ring.get(end..).unwrap_or_default()).next() else { return lost };
+        // id, lost.
+        lost += if record.kind == sys::PERF_RECORD_LOST { word(record.body, 8).unwrap_or(0) } else { 0 };
+        end += record.all.len();
         if let Some(last) = end.checked_sub(8).and_then(|at| records_of_ring.get_mut(at..end)) {
             last.copy_from_slice(&id.to_le_bytes());
         }
@@ -121,12 +152,17 @@ impl Producer for KernelChanges {
         let before = records.len();
         if let Some((_, ring)) = self.rings.get_mut(ring) {
             let _ = ring.drain(records);
-            of_event(&mut records[before..], self.id);
+            self.lost += of_event(&mut records[before..], self.id);
         }
     }
 
     fn polled(&self) -> Vec<(usize, BorrowedFd<'_>)> {
-        self.rings.iter().enumerate().map(|(ring, (event, _))| (ring, event.as_fd())).collect()
+        let there = self.rings.iter().enumerate().filter(|(ring, _)| !self.hung_up.contains(ring));
+        there.map(|(ring, (event, _))| (ring, event.as_fd())).collect()
+    }
+
+    fn hung_up(&mut self, ring: usize) {
+        self.hung_up.push(ring);
     }
 
     fn stop(&mut self) {
@@ -135,9 +171,13 @@ impl Producer for KernelChanges {
         }
     }
 
-    fn conclude_file(&mut self, _own: Range<usize>, _summary: &mut Summary) {}
+    fn conclude_file(&mut self, _own: Range<usize>, summary: &mut Summary) {
+        self.say_lost(summary);
+    }
 
-    fn conclude(&mut self, _own: Range<usize>, _summary: &mut Summary) {}
+    fn conclude(&mut self, _own: Range<usize>, summary: &mut Summary) {
+        self.say_lost(summary);
+    }
 }
 
 #[cfg(test)]
@@ -152,8 +192,11 @@ mod tests {
             header.into_iter().chain(words.iter().flat_map(|word| word.to_le_bytes())).collect()
         };
         let mut ring = [record(&[1, 2, 77]), record(&[3, 77])].concat();
-        of_event(&mut ring, 5);
+        assert_eq!(of_event(&mut ring, 5), 0);
         assert_eq!(ring, [record(&[1, 2, 5]), record(&[3, 5])].concat());
+        let mut lost = record(&[1, 40, 77]);
+        lost[0] = 2;
+        assert_eq!(of_event(&mut [lost, record(&[1, 2, 77])].concat(), 5), 40);
         // What is cut off stays as it is.
         let mut cut = record(&[1, 77])[..20].to_vec();
         of_event(&mut cut, 5);

@@ -83,6 +83,14 @@ impl KernelHits {
         self.addresses.range(range).next().is_some()
     }
 
+    /// Whether some from `start` on are in none of these ranges, which ascend.
+    pub(crate) fn any_beside(&self, start: u64, ranges: &[Range<u64>]) -> bool {
+        self.addresses.range(start..).any(|at| {
+            let before = ranges.partition_point(|range| range.start <= *at);
+            before.checked_sub(1).and_then(|last| ranges.get(last)).is_none_or(|range| !range.contains(at))
+        })
+    }
+
     /// Takes those in the range out: their code is kept otherwise.
     pub(crate) fn take_out(&mut self, range: Range<u64>) {
         let within: Vec<u64> = self.addresses.range(range).copied().collect();
@@ -99,7 +107,11 @@ impl KernelHits {
         if let Ok(kcore) = &kcore {
             addresses.retain(|at| kcore.has(*at));
         }
-        let symbols = Symbols::around(&root.join("proc/kallsyms"), &addresses).unwrap_or_default();
+        let symbols = Symbols::around(&root.join("proc/kallsyms"), &addresses);
+        let without_names = symbols.as_ref().err().filter(|_| kcore.is_ok()).map(|error| {
+            format!("functions of the kernel have no names: /proc/kallsyms cannot be read ({})", plain(error))
+        });
+        let symbols = symbols.unwrap_or_default();
         let (code, degradation) = match kcore {
             Ok(kcore) => {
                 let (ranges, no_room) = ranges(&addresses, &symbols);
@@ -123,7 +135,7 @@ impl KernelHits {
             symbols.functions.iter().map(|(range, name)| (range.start, range.end - range.start, name.as_bytes()));
         let mut bodies = MadeCode::Executed { time: 0, pid: KERNEL_PID, pieces }.to_record_bodies();
         bodies.extend(MadeCode::Named { since: 0, pid: KERNEL_PID, names: names.collect() }.to_record_bodies());
-        KernelCode { bodies, degradation }
+        KernelCode { bodies, degradation: degradation.or(without_names) }
     }
 }
 

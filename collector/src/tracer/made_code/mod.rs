@@ -21,14 +21,18 @@ use formats::made_code as format;
 use formats::metadata::{MadeCodeMetadata, RECORD_TYPE};
 use lookahead::{ExecutedCode, PAGE};
 
+use crate::sys::Mounts;
+use crate::sys::process::is_running;
 use crate::tracer::made_code::file_code::ProcessCode;
 use crate::tracer::made_code::known::KnownCode;
 use crate::tracer::made_code::names::{MOST_NAMES, Names, NamesRoom};
 use crate::tracer::made_code::sampled::{SampledCode, SampledCounts, SampledPage, parts_with_code};
 
-/// Bytes of code that a recording has at most,
+/// Bytes of code that a file of a recording has at most,
 const MOST: u64 = 64 << 20;
-/// and bytes that wait to be written.
+/// of which a piece takes so many besides its own: its place takes room, too, in the file and in memory.
+const PIECE: u64 = 64;
+/// Bytes that wait to be written.
 const MOST_PENDING: usize = 16 << 20;
 /// Bytes of a page that are written together, if one of them is new.
 const CHUNK: usize = 256;
@@ -46,9 +50,19 @@ pub(crate) struct MadeCode {
     is_new: bool,
     names: HashMap<u32, Names>,
     names_room: NamesRoom,
+    mounts: Mounts,
     pending: Vec<Pending>,
     pending_bytes: usize,
+    room: Room,
     counts: Counts,
+}
+
+/// The room for code in this file.
+#[derive(Clone, Copy, Debug, Default)]
+struct Room {
+    used: u64,
+    /// Whether a piece found none: no page is read any more.
+    is_full: bool,
 }
 
 /// When code of a process was seen, ns.
@@ -132,7 +146,13 @@ impl MadeCode {
         self.processes.remove(&pid);
         self.known.remove(&pid);
         self.times.remove(&pid);
-        self.names.remove(&pid);
+        self.forget_names(pid);
+    }
+
+    fn forget_names(&mut self, pid: u32) {
+        if let Some(names) = self.names.remove(&pid) {
+            names.forget(&mut self.names_room);
+        }
     }
 
     /// A record says that a process has had another program since `time`, or is another process. A tracer may have known that before.
@@ -170,7 +190,7 @@ impl MadeCode {
                 if !has_changed && known.has(at, bytes) {
                     continue;
                 }
-                if self.counts.bytes + bytes.len() as u64 > MOST {
+                if !self.room.take(bytes) {
                     self.counts.left_out += 1;
                     continue;
                 }
@@ -189,7 +209,10 @@ impl MadeCode {
     /// bursts executed is certain: where a page says otherwise, it has changed since the last of them. Of processes that had bursts (`pids`) the
     /// next ones say when that was.
     fn write_sampled(&mut self, now: u64, pids: &mut BTreeSet<u32>, records: &mut Vec<u8>) {
-        self.is_new = self.sampled.take_has_grown();
+        self.is_new = self.sampled.end_round() && !self.room.is_full;
+        if self.room.is_full {
+            self.sampled.want_nothing();
+        }
         if self.sampled.is_idle() {
             return;
         }
@@ -199,12 +222,15 @@ impl MadeCode {
         let mut page = [0; PAGE];
         let has_bursts = pids.clone();
         for SampledPage { is_known, time, pid, at } in pages.drain(..) {
+            if self.room.is_full {
+                break;
+            }
             match self.write_page((pid, time), at, has_bursts.contains(&pid), &mut page, records) {
                 Some(0) => {}
                 Some(_) => {
                     pids.insert(pid);
                     for at in [beside(at, -1), beside(at, 1)] {
-                        if self.sampled.may_read() {
+                        if self.sampled.may_read() && !self.room.is_full {
                             self.write_page((pid, time), at, has_bursts.contains(&pid), &mut page, records);
                         }
                     }
@@ -236,7 +262,7 @@ impl MadeCode {
             if known.has(at, bytes) || differs && has_bursts {
                 continue;
             }
-            if self.counts.bytes + bytes.len() as u64 > MOST {
+            if !self.room.take(bytes) {
                 self.counts.left_out += 1;
                 continue;
             }
@@ -261,7 +287,7 @@ impl MadeCode {
 
     fn read_names(&mut self, pid: u32, now: u64, is_end: bool) {
         if let Some(known) = self.known.get_mut(&pid) {
-            self.names.entry(pid).or_default().read(pid, known, &mut self.names_room, now, is_end);
+            self.names.entry(pid).or_default().read(pid, known, &mut self.names_room, &self.mounts, now, is_end);
         }
     }
 
@@ -282,17 +308,21 @@ impl MadeCode {
         }
     }
 
-    /// Another file is about to begin, which is to have all code that is executed from now on.
+    /// Another file is about to begin, which is to have all code that is executed from now on. Names were written: those of processes that have
+    /// ended are not needed any more.
     pub(crate) fn write_again(&mut self) {
         self.known.clear();
         self.times.clear();
+        let ended: Vec<u32> = self.names.keys().copied().filter(|pid| !is_running(*pid)).collect();
+        ended.into_iter().for_each(|pid| self.forget_names(pid));
+        self.room = Room::default();
     }
 
     /// What was counted is said.
     pub(crate) fn count_anew(&mut self) {
         self.counts = Counts::default();
         self.names_room.left_out = 0;
-        self.sampled.counts = SampledCounts::default();
+        self.sampled.count_anew();
     }
 
     /// What was written; `None` if there was no such code.
@@ -309,6 +339,8 @@ impl MadeCode {
             pages_left_out: Some(pages.left_out),
             pages_gone: Some(pages.gone),
             processes_refused: Some(pages.refused),
+            processes_of_32_bit: Some(pages.of_32_bit),
+            mappings_left_out: Some(pages.unplaced),
         };
         (pieces + left_out + unplaced > 0 || pages != SampledCounts::default()).then_some(written)
     }
@@ -318,8 +350,8 @@ impl MadeCode {
         let mut sentences = Vec::new();
         if self.counts.left_out > 0 {
             sentences.push(format!(
-                "{} blocks of code without a file found no room in what a burst hands over, or in the recording ({} MiB): where they are new, they are \
-                 unread",
+                "{} blocks of code without a file found no room in what a burst hands over, or in the recording ({} MiB: once they are full, pages \
+                 in which samples fall are not read any more): where they are new, they are unread",
                 self.counts.left_out,
                 MOST >> 20
             ));
@@ -333,6 +365,20 @@ impl MadeCode {
         }
         sentences.extend(self.sampled.counts.sentences());
         sentences
+    }
+}
+
+impl Room {
+    /// Whether there is room for a piece, which takes it.
+    fn take(&mut self, piece: &[u8]) -> bool {
+        let used = self.used + PIECE + piece.len() as u64;
+        let fits = used <= MOST;
+        if fits {
+            self.used = used;
+        } else {
+            self.is_full = true;
+        }
+        fits
     }
 }
 
@@ -446,6 +492,38 @@ mod tests {
     }
 
     #[test]
+    fn names_that_nobody_needs_give_back_their_room() {
+        let mut made = MadeCode::default();
+        let mut program = std::process::Command::new("sleep").arg("100").spawn().unwrap();
+        let pid = program.id();
+        let map = format!("/tmp/perf-{pid}.map");
+        std::fs::write(&map, "1000 10 a\n").unwrap();
+        let mut time = 0;
+        let mut taken = |made: &mut MadeCode| {
+            time += 10;
+            made.add(pid, time, code(&[(0x1000, &[1, 2, 3])]));
+            written(made);
+            made.names_room.taken
+        };
+        let first = taken(&mut made);
+        made.begins_anew(pid);
+        let after = made.names_room.taken;
+        let again = taken(&mut made);
+        let room_in_next_file = |made: &mut MadeCode| {
+            made.write_names(&mut Vec::new(), monotonic_time());
+            made.write_again();
+            made.names_room.taken
+        };
+        let runs = room_in_next_file(&mut made);
+        program.kill().unwrap();
+        program.wait().unwrap();
+        let ended = room_in_next_file(&mut made);
+        std::fs::remove_file(map).unwrap();
+        assert!(first > 0);
+        assert_eq!([after, again, runs, ended], [0, first, first, 0]);
+    }
+
+    #[test]
     fn bursts_that_come_late_are_put_in_order() {
         let mut made = MadeCode::default();
         made.add(7, 20, code(&[(0x1000, &[2])]));
@@ -479,7 +557,7 @@ mod tests {
         let (mut memory, offset, at) = own_pages();
         memory[offset..offset + 3].copy_from_slice(&[1, 2, 3]);
         let mut made = MadeCode::default();
-        made.sampled.mapped(pid, at..Avma(at.0 + 3 * PAGE as u64), false);
+        made.sampled.mapped(pid, 1, at..Avma(at.0 + 3 * PAGE as u64), false);
         let sampled = |made: &mut MadeCode, time, page: u64| {
             made.sampled.see(pid, time, [5, at.0 + page * PAGE as u64 + 1, u64::MAX].into_iter());
             written(made)
@@ -506,7 +584,7 @@ mod tests {
         let (mut memory, offset, at) = own_pages();
         memory[offset..offset + 3].copy_from_slice(&[1, 2, 3]);
         let mut made = MadeCode::default();
-        made.sampled.mapped(pid, at..Avma(at.0 + PAGE as u64), false);
+        made.sampled.mapped(pid, 1, at..Avma(at.0 + PAGE as u64), false);
         made.sampled.see(pid, 10, [at.0].into_iter());
         made.add(pid, 20, code(&[(at.0, &[1, 2, 3])]));
         assert_eq!(written(&mut made), [(20, vec![(at.0, vec![1, 2, 3])])]);
@@ -531,22 +609,60 @@ mod tests {
     fn pages_of_processes_that_have_ended_are_counted() {
         let mut made = MadeCode::default();
         let pid = 0x3fff_fff0;
-        made.sampled.mapped(pid, Avma(0x1000)..Avma(0x3000), false);
+        made.sampled.mapped(pid, 1, Avma(0x1000)..Avma(0x3000), false);
         made.sampled.see(pid, 10, [0x1000, 0x2000].into_iter());
         assert_eq!(written(&mut made), []);
         assert_eq!(made.metadata().unwrap().pages_gone, Some(2));
         assert!(made.degradations()[0].starts_with("2 pages of code without a file"), "{:?}", made.degradations());
-        assert!(!made.sampled.has_code(pid));
+        made.sampled.see(pid, 20, [0x1000].into_iter());
+        assert!(made.sampled.is_idle(), "it is forgotten");
     }
 
     #[test]
     fn what_finds_no_room_is_said() {
         let mut made = MadeCode::default();
         assert!(made.metadata().is_none() && made.degradations().is_empty());
-        made.counts.bytes = MOST - 2;
+        made.room.used = MOST - PIECE - 2;
         made.add(7, 10, code(&[(0x1000, &[1, 2, 3]), (0x2000, &[4])]));
         assert_eq!(written(&mut made), [(10, vec![(0x2000, vec![4])])]);
         assert_eq!(made.metadata().unwrap().left_out, Some(1));
         assert!(made.degradations()[0].starts_with("1 blocks"));
+    }
+
+    /// Whoever makes pieces of one byte does not get more memory than others.
+    #[test]
+    fn each_piece_takes_room_of_its_own() {
+        let mut made = MadeCode::default();
+        made.room.used = MOST - 3 * (PIECE + 1);
+        made.add(7, 10, code(&[(0x1000, &[1]), (0x2000, &[2]), (0x3000, &[3]), (0x4000, &[4])]));
+        assert_eq!(written(&mut made), [(10, vec![(0x1000, vec![1]), (0x2000, vec![2]), (0x3000, vec![3])])]);
+    }
+
+    #[test]
+    fn pages_are_read_until_there_is_no_room() {
+        let pid = std::process::id();
+        let (mut memory, offset, at) = own_pages();
+        for piece in [0, 300, 600, PAGE, 2 * PAGE] {
+            memory[offset + piece] = 1;
+        }
+        let mut made = MadeCode::default();
+        made.sampled.mapped(pid, 1, at..Avma(at.0 + 3 * PAGE as u64), false);
+        let sampled = |made: &mut MadeCode, pages: &[u64]| {
+            let words = pages.iter().map(|page| at.0 + page * PAGE as u64);
+            made.sampled.see(pid, 10, words);
+            let pieces = written(made).into_iter().flat_map(|(_, pieces)| pieces);
+            pieces.map(|(of, _)| of - at.0).collect::<Vec<_>>()
+        };
+        made.room.used = MOST - PIECE - 1;
+        assert_eq!(sampled(&mut made, &[0, 2]), [0]);
+        assert_eq!(made.metadata().unwrap().left_out, Some(2), "those of the page that was read");
+        assert!(sampled(&mut made, &[0, 1, 2]).is_empty());
+        assert!(!made.is_being_made() && made.sampled.is_idle());
+        assert_eq!((made.metadata().unwrap().left_out, made.metadata().unwrap().pages_gone), (Some(2), Some(0)));
+        // Another file.
+        made.write_again();
+        made.count_anew();
+        assert_eq!(sampled(&mut made, &[1]), [PAGE as u64, 0, 300, 600, 2 * PAGE as u64]);
+        assert_eq!(made.metadata().unwrap().left_out, Some(0));
     }
 }

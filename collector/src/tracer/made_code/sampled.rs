@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::time::{Duration, Instant};
 
 use addresses::Avma;
 use lookahead::PAGE;
@@ -24,6 +25,8 @@ const PAGES_PER_SECOND: u64 = 1_000_000_000 / PAGE_TIME;
 const MOST_WANTED: usize = 1 << 16;
 /// Ranges of memory without a file, over all processes.
 const MOST_RANGES: usize = 1 << 16;
+/// Where there are so many, processes that have ended are looked for after this time at the earliest: each of them costs a read.
+const LOOK_AGAIN: Duration = Duration::from_secs(10);
 /// So many bytes of one value are no code: memory that nothing was put into, or what is between functions. Code that is put there later is
 /// new, and takes the place of nothing.
 const FILL: usize = 32;
@@ -36,12 +39,17 @@ pub(crate) struct SampledCode {
     processes: HashMap<u32, Process>,
     /// Ranges of all processes.
     ranges: usize,
+    /// When processes that have ended were last looked for.
+    looked: Option<Instant>,
+    /// Processes that have ended, and when, ns: in this round, and in the one before. Samples of other rings come after the record of the end.
+    ended: Vec<(u32, u64)>,
+    ended_before: Vec<(u32, u64)>,
     /// Process and page, and when the first sample fell in it since it was last read. Its memory is used again.
     wanted: HashMap<(u32, Avma), u64>,
     /// What can be read now, in pages, and when that was reckoned, ns.
     budget: u64,
     reckoned: Option<u64>,
-    /// Whether there is memory since this was last asked that was not there before.
+    /// Whether there is memory in this round that was not there before.
     has_grown: bool,
     pub(crate) counts: SampledCounts,
 }
@@ -50,8 +58,12 @@ pub(crate) struct SampledCode {
 struct Process {
     /// Disjoint, by address.
     made: Vec<Range<u64>>,
+    /// When it got the last of them, ns.
+    time: u64,
     /// Whether its code can be read; `None` if nobody has tried.
     access: Option<Access>,
+    /// Whether the counts of this file have it as one that cannot be read.
+    is_counted: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,26 +102,29 @@ pub(crate) struct SampledPage {
 }
 
 impl SampledCode {
-    /// A process has mapped executable memory, or made it executable.
-    pub(crate) fn mapped(&mut self, pid: u32, range: Range<Avma>, is_of_file: bool) {
+    /// A process has mapped executable memory at `time`, or made it executable. Records of one process come from several rings, and so not in
+    /// order of time.
+    pub(crate) fn mapped(&mut self, pid: u32, time: u64, range: Range<Avma>, is_of_file: bool) {
         let range = range.start.0..range.end.0;
         if range.is_empty() || is_of_file && !self.processes.contains_key(&pid) {
             return;
         }
-        if self.ranges >= MOST_RANGES {
-            self.forget_ended();
+        // Or it was made executable again.
+        let is_new = !is_of_file && !self.processes.get(&pid).is_some_and(|process| process.has(&range));
+        if is_new && !self.has_room(1) {
+            self.counts.unplaced += 1;
+            return;
         }
         let process = self.processes.entry(pid).or_default();
         let before = process.made.len();
-        // Or it was made executable again.
-        let is_new = !is_of_file && !process.has(&range);
         if is_of_file {
             process.put_file(&range);
-        } else if is_new && self.ranges < MOST_RANGES {
+        } else {
+            process.time = process.time.max(time);
+        }
+        if is_new {
             process.put_made(range);
             self.has_grown = true;
-        } else if is_new {
-            self.counts.unplaced += 1;
         }
         self.ranges = self.ranges + process.made.len() - before;
         if process.made.is_empty() {
@@ -117,41 +132,74 @@ impl SampledCode {
         }
     }
 
-    /// A process is new: it has what its parent has.
-    pub(crate) fn forked(&mut self, pid: u32, parent: u32) {
-        self.forget(pid);
-        if let Some(process) = self.processes.get(&parent) {
-            let made = process.made.clone();
-            made.into_iter().for_each(|range| self.mapped(pid, Avma(range.start)..Avma(range.end), false));
+    /// A process is new since `time`: it has what its parent has.
+    pub(crate) fn forked(&mut self, pid: u32, parent: u32, time: u64) {
+        self.forget(pid, time);
+        let Some(count) = self.processes.get(&parent).map(|process| process.made.len()) else { return };
+        let has_room = self.has_room(count);
+        let Some(made) = self.processes.get(&parent).filter(|_| has_room).map(|process| process.made.clone()) else {
+            self.counts.unplaced += count as u64;
+            return;
+        };
+        let process = self.processes.entry(pid).or_default();
+        let before = process.made.len();
+        if before == 0 {
+            process.made = made;
+        } else {
+            made.into_iter().for_each(|range| process.put_made(range));
+        }
+        process.time = process.time.max(time);
+        self.ranges = self.ranges + process.made.len() - before;
+        self.has_grown = true;
+    }
+
+    /// A process has another program since `time`, or has ended then. Memory that it got later is of what it is now.
+    pub(crate) fn forget(&mut self, pid: u32, time: u64) {
+        match self.processes.get_mut(&pid) {
+            Some(process) if process.time > time => process.access = None,
+            _ => self.ranges -= self.processes.remove(&pid).map_or(0, |process| process.made.len()),
         }
     }
 
-    /// A process has another program, or has ended.
-    pub(crate) fn forget(&mut self, pid: u32) {
-        self.ranges -= self.processes.remove(&pid).map_or(0, |process| process.made.len());
+    /// The first thread of a process has ended at `time`.
+    pub(crate) fn ended(&mut self, pid: u32, time: u64) {
+        if self.processes.contains_key(&pid) {
+            self.ended.push((pid, time));
+        }
     }
 
-    /// Processes whose end was not told.
-    fn forget_ended(&mut self) {
-        self.processes.retain(|pid, _| is_running(*pid));
-        self.ranges = self.processes.values().map(|process| process.made.len()).sum();
+    /// All rings were read. Returns whether processes have memory for code that they did not have at the end of the round before.
+    pub(crate) fn end_round(&mut self) -> bool {
+        let ended = std::mem::take(&mut self.ended);
+        for (pid, time) in std::mem::replace(&mut self.ended_before, ended) {
+            // Other threads may go on.
+            if !is_running(pid) {
+                self.forget(pid, time);
+            }
+        }
+        std::mem::take(&mut self.has_grown)
     }
 
-    /// Whether a process has code without a file.
-    pub(crate) fn has_code(&self, pid: u32) -> bool {
-        self.processes.contains_key(&pid) && self.may_be_read(pid)
+    /// Whether so many more ranges find room, if need be without processes whose end was not told.
+    fn has_room(&mut self, count: usize) -> bool {
+        let may_look = self.looked.is_none_or(|looked| looked.elapsed() >= LOOK_AGAIN);
+        if self.ranges + count > MOST_RANGES && may_look {
+            self.processes.retain(|pid, _| is_running(*pid));
+            self.ranges = self.processes.values().map(|process| process.made.len()).sum();
+            self.looked = Some(Instant::now());
+        }
+        self.ranges + count <= MOST_RANGES
     }
 
-    /// Whether nothing is known to be in the way of reading it.
+    /// Whether nothing is known to be in the way of reading a process' code.
     pub(crate) fn may_be_read(&self, pid: u32) -> bool {
-        let access = self.processes.get(&pid).and_then(|process| process.access);
-        !matches!(access, Some(Access::Refused | Access::Of32Bit))
+        self.processes.get(&pid).is_none_or(Process::may_be_read)
     }
 
     /// Words of a sample of a process at `time`, of which some may be addresses of code. One that only looks so costs the copy of a page.
     pub(crate) fn see(&mut self, pid: u32, time: u64, words: impl Iterator<Item = u64>) {
         let Self { processes, wanted, counts, .. } = self;
-        let Some(process) = processes.get(&pid) else { return };
+        let Some(process) = processes.get_mut(&pid) else { return };
         let (Some(first), Some(last)) = (process.made.first(), process.made.last()) else { return };
         let (all, mut newest) = (first.start..last.end, None);
         for word in words.filter(|word| all.contains(word)) {
@@ -159,6 +207,10 @@ impl SampledCode {
             // Words of a sample are near each other.
             if newest == Some(page) || !holds(&process.made, word) {
                 continue;
+            }
+            if !process.may_be_read() {
+                process.count(counts);
+                return;
             }
             newest = Some(page);
             if wanted.len() < MOST_WANTED || wanted.contains_key(&(pid, page)) {
@@ -168,6 +220,17 @@ impl SampledCode {
                 counts.left_out += 1;
             }
         }
+    }
+
+    /// No page is to be read.
+    pub(crate) fn want_nothing(&mut self) {
+        self.wanted.clear();
+    }
+
+    /// Another file begins, which has its own counts.
+    pub(crate) fn count_anew(&mut self) {
+        self.counts = SampledCounts::default();
+        self.processes.values_mut().for_each(|process| process.is_counted = false);
     }
 
     /// The pages that are to be read at `now`, ns: those that are not known first, and as many as there is a budget for.
@@ -190,9 +253,9 @@ impl SampledCode {
         };
         if process.access.is_none() && is_32_bit_process(pid) {
             process.access = Some(Access::Of32Bit);
-            self.counts.of_32_bit += 1;
         }
-        if matches!(process.access, Some(Access::Refused | Access::Of32Bit)) {
+        if !process.may_be_read() {
+            process.count(&mut self.counts);
             return false;
         }
         self.budget = self.budget.saturating_sub(1);
@@ -203,20 +266,15 @@ impl SampledCode {
             }
             Err(errno) if errno.is_permission() => {
                 process.access = Some(Access::Refused);
-                self.counts.refused += 1;
+                process.count(&mut self.counts);
                 false
             }
             Err(Errno::ESRCH) => {
-                self.forget(pid);
+                self.forget(pid, u64::MAX);
                 false
             }
             _ => false,
         }
-    }
-
-    /// Whether processes have memory for code that they did not have when this was last asked.
-    pub(crate) fn take_has_grown(&mut self) -> bool {
-        std::mem::take(&mut self.has_grown)
     }
 
     /// Whether no sample fell in such code.
@@ -251,6 +309,18 @@ impl SampledCounts {
 }
 
 impl Process {
+    fn may_be_read(&self) -> bool {
+        !matches!(self.access, Some(Access::Refused | Access::Of32Bit))
+    }
+
+    /// Samples fell in it, and it cannot be read: it is counted once in a file.
+    fn count(&mut self, counts: &mut SampledCounts) {
+        if !std::mem::replace(&mut self.is_counted, true) {
+            let of_32_bit = self.access == Some(Access::Of32Bit);
+            *(if of_32_bit { &mut counts.of_32_bit } else { &mut counts.refused }) += 1;
+        }
+    }
+
     /// Whether all of it is known.
     fn has(&self, range: &Range<u64>) -> bool {
         let after = self.made.partition_point(|made| made.start <= range.start);
@@ -314,7 +384,11 @@ mod tests {
     const AT: u64 = 0x7f00_0000_0000;
 
     fn mapped(code: &mut SampledCode, pages: Range<u64>, is_of_file: bool) {
-        code.mapped(7, Avma(AT + pages.start * PAGE_BYTES)..Avma(AT + pages.end * PAGE_BYTES), is_of_file);
+        code.mapped(7, 1, Avma(AT + pages.start * PAGE_BYTES)..Avma(AT + pages.end * PAGE_BYTES), is_of_file);
+    }
+
+    fn mapped_own(code: &mut SampledCode, pid: u32, page: u64) {
+        code.mapped(pid, 1, Avma(AT + page * PAGE_BYTES)..Avma(AT + (page + 1) * PAGE_BYTES), false);
     }
 
     /// The pages of process `pid` that these addresses make wanted.
@@ -330,7 +404,7 @@ mod tests {
     fn only_memory_without_a_file_is_wanted() {
         let mut code = SampledCode::default();
         mapped(&mut code, 0..2, true);
-        assert!(!code.has_code(7), "processes without such memory are not kept");
+        assert!(code.processes.is_empty(), "processes without such memory are not kept");
         mapped(&mut code, 0..4, false);
         mapped(&mut code, 6..8, false);
         let each: Vec<u64> = (0..10).map(|page| AT + page * PAGE_BYTES + 9).collect();
@@ -341,10 +415,10 @@ mod tests {
         mapped(&mut code, 0..10, false);
         mapped(&mut code, 1..2, false);
         assert_eq!((wanted(&mut code, 7, &each).len(), code.ranges), (10, 1));
-        code.forked(8, 7);
+        code.forked(8, 7, 1);
         mapped(&mut code, 4..5, true);
         assert_eq!((wanted(&mut code, 7, &each).len(), wanted(&mut code, 8, &each).len(), code.ranges), (9, 10, 3));
-        code.forget(7);
+        code.forget(7, 1);
         assert_eq!((wanted(&mut code, 7, &each), code.ranges), (vec![], 1));
     }
 
@@ -372,6 +446,100 @@ mod tests {
     }
 
     #[test]
+    fn what_a_process_got_later_is_no_memory_of_before() {
+        let mut code = SampledCode::default();
+        let at = |page: u64| Avma(AT + page * PAGE_BYTES)..Avma(AT + (page + 1) * PAGE_BYTES);
+        code.mapped(7, 1, at(0), false);
+        // A child that executes a program: the records of one ring, and after them those of the other.
+        code.mapped(8, 30, at(5), false);
+        code.forget(8, 20);
+        code.forked(8, 7, 10);
+        assert_eq!(wanted(&mut code, 8, &[AT + 5 * PAGE_BYTES]), [5], "it is newer than both");
+        code.forget(8, 30);
+        assert!(wanted(&mut code, 8, &[AT + 5 * PAGE_BYTES]).is_empty());
+        // What it has of its parent is as old as itself.
+        code.forked(9, 7, 10);
+        code.forget(9, 5);
+        assert_eq!(wanted(&mut code, 9, &[AT]), [0]);
+        code.forget(9, 11);
+        assert_eq!((wanted(&mut code, 9, &[AT]), code.ranges), (vec![], 1));
+        // What was there before is executable again, and no file keeps it.
+        code.mapped(7, 40, at(0), false);
+        code.mapped(7, 60, at(1), true);
+        code.forget(7, 39);
+        assert_eq!(wanted(&mut code, 7, &[AT]), [0]);
+        code.forget(7, 50);
+        assert!(code.processes.is_empty() && code.ranges == 0);
+    }
+
+    #[test]
+    fn a_process_that_has_ended_is_forgotten_when_its_samples_have_come() {
+        let mut code = SampledCode::default();
+        // There are no such numbers; this process goes on.
+        let (gone, again, own) = (0x3fff_fff0, 0x3fff_fff1, std::process::id());
+        for pid in [gone, again, own] {
+            code.mapped(pid, 1, Avma(AT)..Avma(AT + PAGE_BYTES), false);
+            code.ended(pid, 10);
+        }
+        code.ended(5, 10);
+        code.end_round();
+        assert_eq!((wanted(&mut code, gone, &[AT]), code.ended_before.len()), (vec![0], 3));
+        code.forked(again, own, 20);
+        code.end_round();
+        assert!(!code.processes.contains_key(&gone), "this ring was read, too");
+        assert!(code.processes.contains_key(&own), "it has other threads");
+        assert!(code.processes.contains_key(&again), "it is another process");
+        code.end_round();
+        assert_eq!((code.processes.len(), code.ranges), (2, 2));
+    }
+
+    #[test]
+    fn where_there_are_too_many_ranges_those_who_have_ended_are_looked_for_seldom() {
+        let (gone, own) = (0x3fff_fff0, std::process::id());
+        let fill = |code: &mut SampledCode| {
+            for page in 0..MOST_RANGES as u64 {
+                let at = AT + 2 * page * PAGE_BYTES;
+                code.mapped(gone, 1, Avma(at)..Avma(at + PAGE_BYTES), false);
+            }
+        };
+        let mut code = SampledCode::default();
+        fill(&mut code);
+        assert_eq!((code.ranges, code.counts.unplaced), (MOST_RANGES, 0));
+        mapped_own(&mut code, own, 0);
+        assert_eq!((code.ranges, code.counts.unplaced), (1, 0));
+        fill(&mut code);
+        mapped_own(&mut code, own, 2);
+        assert_eq!((code.ranges, code.counts.unplaced), (MOST_RANGES, 2), "it was just looked");
+        code.forked(own, gone, 5);
+        assert_eq!((code.ranges, code.counts.unplaced), (MOST_RANGES - 1, 1 + MOST_RANGES as u64), "all, or nothing");
+        code.looked = None;
+        mapped_own(&mut code, own, 2);
+        mapped_own(&mut code, own, 4);
+        assert_eq!((code.ranges, code.processes.len()), (2, 1), "there was room for one");
+    }
+
+    /// Those who cannot be read are said in each file in which samples fall in their code.
+    #[test]
+    fn processes_that_cannot_be_read_are_counted_in_each_file() {
+        let mut code = SampledCode::default();
+        mapped(&mut code, 0..2, false);
+        code.forked(8, 7, 1);
+        for (pid, access) in [(7, Access::Refused), (8, Access::Of32Bit)] {
+            code.processes.get_mut(&pid).unwrap().access = Some(access);
+        }
+        for _ in 0..2 {
+            assert!(wanted(&mut code, 7, &[0, u64::MAX]).is_empty());
+            assert_eq!(code.counts, SampledCounts::default(), "no sample fell in its code");
+            for _ in 0..2 {
+                assert_eq!((wanted(&mut code, 7, &[AT]), wanted(&mut code, 8, &[AT])), (vec![], vec![]));
+                assert!(!code.read(7, Avma(AT), &mut [0; PAGE]));
+            }
+            assert_eq!(code.counts, SampledCounts { refused: 1, of_32_bit: 1, ..SampledCounts::default() });
+            code.count_anew();
+        }
+    }
+
+    #[test]
     fn fill_is_no_code() {
         let mut page = [0; PAGE];
         let parts = |page: &[u8; PAGE]| -> Vec<(u64, usize)> {
@@ -394,12 +562,12 @@ mod tests {
         let own = vec![7_u8; 3 * PAGE];
         let at = (own.as_ptr() as u64).next_multiple_of(PAGE_BYTES);
         let mut code = SampledCode { budget: 3, ..SampledCode::default() };
-        code.mapped(pid, Avma(at)..Avma(at + PAGE_BYTES), false);
+        code.mapped(pid, 1, Avma(at)..Avma(at + PAGE_BYTES), false);
         let mut page = [0; PAGE];
         assert!(code.read(pid, Avma(at), &mut page) && page == [7; PAGE]);
         assert!(!code.read(pid, Avma(at + PAGE_BYTES), &mut page), "nobody mapped that");
-        code.mapped(pid, Avma(0)..Avma(PAGE_BYTES), false);
-        assert!(!code.read(pid, Avma(0), &mut page) && code.has_code(pid));
+        code.mapped(pid, 1, Avma(0)..Avma(PAGE_BYTES), false);
+        assert!(!code.read(pid, Avma(0), &mut page) && code.may_be_read(pid));
         assert_eq!((code.budget, code.counts), (1, SampledCounts::default()));
     }
 }

@@ -17,6 +17,8 @@ const MOVE: u32 = 1;
 /// What both have before the name: process, thread, addresses, size, index.
 const LOADED: usize = 40;
 const MOVED: usize = 48;
+/// Bytes of a dump, most of which are code and passed over: records that begin after them are not read.
+const MOST: u64 = 1 << 30;
 /// Bytes of a name.
 const MOST_NAME: usize = 4096;
 /// Functions that are kept in case they are moved.
@@ -28,19 +30,28 @@ pub(super) struct JitDump {
     /// Where the next record begins; 0: the header was not read.
     read: u64,
     has_times: bool,
-    /// Names by the index that a function has for itself.
-    functions: HashMap<u64, Vec<u8>>,
+    /// Where the reader keeps their names, by the index that a function has for itself.
+    functions: HashMap<u64, usize>,
     /// What follows is no record.
     is_damaged: bool,
 }
 
+/// What a function is called.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Named<'a> {
+    New(&'a [u8]),
+    /// As the name that the reader keeps there.
+    Before(usize),
+}
+
 impl JitDump {
-    /// Reads the whole records that are new, up to `most`. `each` is told since when a name holds (`CLOCK_MONOTONIC`, ns), if the dump says so.
+    /// Reads the whole records that are new, up to `most`. `each` is told since when a name holds (`CLOCK_MONOTONIC`, ns), if the dump says so,
+    /// and says where it keeps it.
     pub(super) fn read(
         &mut self,
         dump: impl Read + Seek,
         most: usize,
-        mut each: impl FnMut(Option<u64>, Range<Avma>, &[u8]),
+        mut each: impl FnMut(Option<u64>, Range<Avma>, Named<'_>) -> Option<usize>,
     ) {
         let mut dump = BufReader::new(dump);
         let Ok(length) = dump.seek(SeekFrom::End(0)) else { return };
@@ -55,10 +66,15 @@ impl JitDump {
             return;
         }
         for _ in 0..most {
-            if self.is_damaged || self.read_record(&mut dump, length, &mut each).is_none() {
+            if self.is_damaged || self.read >= MOST || self.read_record(&mut dump, length, &mut each).is_none() {
                 return;
             }
         }
+    }
+
+    #[cfg(test)]
+    pub(super) fn has_no_functions(&self) -> bool {
+        self.functions.is_empty()
     }
 
     fn read_header<R: Read + Seek>(&mut self, dump: &mut BufReader<R>, length: u64) -> Option<()> {
@@ -75,7 +91,7 @@ impl JitDump {
         &mut self,
         dump: &mut BufReader<R>,
         length: u64,
-        each: &mut impl FnMut(Option<u64>, Range<Avma>, &[u8]),
+        each: &mut impl FnMut(Option<u64>, Range<Avma>, Named<'_>) -> Option<usize>,
     ) -> Option<()> {
         let left = length.checked_sub(self.read)?;
         if left < PREFIX as u64 {
@@ -103,18 +119,18 @@ impl JitDump {
                 let end = name.iter().position(|&byte| byte == 0).unwrap_or(name.len());
                 name.truncate(end);
                 let (at, size, index) = (word(&fields, 16), word(&fields, 24), word(&fields, 32));
-                if let Some(range) = range(at, size) {
-                    each(since, range, &name);
-                }
-                if self.functions.len() < MOST_FUNCTIONS || self.functions.contains_key(&index) {
-                    self.functions.insert(index, name);
+                // What it was called before is another function.
+                self.functions.remove(&index);
+                let kept = range(at, size).and_then(|range| each(since, range, Named::New(&name)));
+                if let Some(kept) = kept.filter(|_| self.functions.len() < MOST_FUNCTIONS) {
+                    self.functions.insert(index, kept);
                 }
             }
             MOVE => {
                 let fields: [u8; MOVED] = next(dump)?;
                 let (at, size, index) = (word(&fields, 24), word(&fields, 32), word(&fields, 40));
-                if let (Some(range), Some(name)) = (range(at, size), self.functions.get(&index)) {
-                    each(since, range, name);
+                if let (Some(range), Some(kept)) = (range(at, size), self.functions.get(&index)) {
+                    each(since, range, Named::Before(*kept));
                 }
             }
             _ => {}
@@ -144,7 +160,7 @@ fn word(bytes: &[u8], at: usize) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::io::Cursor;
 
     use super::*;
@@ -170,19 +186,26 @@ mod tests {
 
     type Name = (Option<u64>, u64, u64, String);
 
-    fn more(state: &mut JitDump, dump: &[u8], most: usize) -> Vec<Name> {
+    /// What is read of a dump now; names are kept in `kept`.
+    fn more(state: &mut JitDump, kept: &mut Vec<String>, dump: impl Read + Seek, most: usize) -> Vec<Name> {
         let mut names = Vec::new();
-        state.read(Cursor::new(dump), most, |since, range, name| {
-            names.push((since, range.start.0, range.end.0, String::from_utf8_lossy(name).into_owned()));
+        state.read(dump, most, |since, range, name| {
+            let name = match name {
+                Named::New(name) => String::from_utf8_lossy(name).into_owned(),
+                Named::Before(index) => kept[index].clone(),
+            };
+            kept.push(name.clone());
+            names.push((since, range.start.0, range.end.0, name));
+            Some(kept.len() - 1)
         });
         names
     }
 
     fn names(dump: &[u8]) -> Vec<Name> {
-        more(&mut JitDump::default(), dump, usize::MAX)
+        more(&mut JitDump::default(), &mut Vec::new(), Cursor::new(dump), usize::MAX)
     }
 
-    fn moving(flags: u64) -> [Vec<u8>; 6] {
+    pub(in crate::tracer::made_code::names) fn moving(flags: u64) -> [Vec<u8>; 6] {
         [
             header(48, flags),
             record(LOAD, 10, &[0x1000, 0x1000, 4, 7], b"first\0\x90\x90\x90\xc3"),
@@ -211,13 +234,41 @@ mod tests {
     #[test]
     fn what_is_appended_is_read_once() {
         let whole = moving(0).concat();
-        let (mut state, mut read) = (JitDump::default(), Vec::new());
+        let (mut state, mut kept, mut read) = (JitDump::default(), Vec::new(), Vec::new());
+        let mut more = |state: &mut JitDump, dump: &[u8], most| more(state, &mut kept, Cursor::new(dump), most);
         (0..=whole.len()).for_each(|length| read.extend(more(&mut state, &whole[..length], usize::MAX)));
         assert_eq!(read, moved());
         let mut state = JitDump::default();
         let read: Vec<_> = (0..5).map(|_| more(&mut state, &whole, 2).len()).collect();
         assert_eq!(read, [1, 2, 0, 0, 0], "two records at a time");
         assert_eq!(more(&mut state, &moving(0)[..2].concat(), usize::MAX), moved()[..1], "another dump of that name");
+    }
+
+    #[test]
+    fn a_function_whose_name_is_not_kept_has_none_where_it_goes() {
+        let second = record(LOAD, 20, &[0x2000, 0x2000, 1, 7], b"second\0\xc3");
+        let [header, first, .., moves, _] = moving(0);
+        let dump = [header, first, second, moves].concat();
+        let mut names = Vec::new();
+        JitDump::default().read(Cursor::new(dump), usize::MAX, |_, range, name| {
+            names.push(range.start.0);
+            matches!(name, Named::New(b"first")).then_some(0)
+        });
+        assert_eq!(names, [0x1000, 0x2000], "nor that of the function before it");
+    }
+
+    #[test]
+    fn a_dump_has_an_end() {
+        use std::os::unix::fs::FileExt;
+        let file = tempfile::tempfile().unwrap();
+        let [_, first, ..] = moving(0);
+        file.write_all_at(&header(40, 0), 0).unwrap();
+        let last = MOST - 1;
+        file.write_all_at(&first, last).unwrap();
+        file.write_all_at(&first, last + first.len() as u64).unwrap();
+        let mut state = JitDump { read: last, has_times: true, ..JitDump::default() };
+        let names: Vec<_> = (0..2).flat_map(|_| more(&mut state, &mut Vec::new(), &file, usize::MAX)).collect();
+        assert_eq!(names, moved()[..1]);
     }
 
     #[test]

@@ -15,7 +15,7 @@ const MOST: u64 = 256 << 20;
 const MOST_LINE: u64 = 1 << 14;
 
 /// How far a map was read.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct PerfMap {
     read: u64,
     /// The last line that was read: where it is another one now, the map was written anew.
@@ -26,7 +26,7 @@ pub(super) struct PerfMap {
 }
 
 impl PerfMap {
-    /// Reads what is new, up to `most` names. A line without its end is read if `is_all`: the program has ended. Lines that are none are passed
+    /// Reads what is new, up to `most` lines. A line without its end is read if `is_all`: the program has ended. Lines that are none are passed
     /// over. Returns whether the program has appended to what was read before, and nothing is left to be read.
     pub(super) fn read(
         &mut self,
@@ -50,8 +50,11 @@ impl PerfMap {
         if lines.seek(SeekFrom::Start(self.read)).is_err() {
             return false;
         }
-        let (mut line, mut names) = (Vec::new(), 0);
-        while names < most && self.read < MOST {
+        let mut line = Vec::new();
+        for _ in 0..most {
+            if self.read >= MOST {
+                break;
+            }
             line.clear();
             let length = match lines.by_ref().take(MOST_LINE).read_until(b'\n', &mut line) {
                 Ok(length @ 1..) => length as u64,
@@ -63,7 +66,6 @@ impl PerfMap {
             self.read += length;
             if let Some((range, name)) = parse(line.strip_suffix(b"\n").unwrap_or(&line)) {
                 each(range, name);
-                names += 1;
             }
             std::mem::swap(&mut self.last_line, &mut line);
         }
@@ -153,15 +155,16 @@ mod tests {
     }
 
     #[test]
-    fn some_names_are_read_at_a_time() {
+    fn some_lines_are_read_at_a_time() {
         let mut file = tempfile::tempfile().unwrap();
         (1..=5).for_each(|at| writeln!(file, "{at}000 8 name").unwrap());
+        writeln!(file, "none\nnone\nnone\n6000 8 name").unwrap();
         let mut state = PerfMap::default();
         let mut read = || {
             let mut names = 0;
             state.read(&file, 2, false, |_, _| names += 1);
             names
         };
-        assert_eq!([read(), read(), read(), read()], [2, 2, 1, 0]);
+        assert_eq!([read(), read(), read(), read(), read(), read()], [2, 2, 1, 0, 1, 0]);
     }
 }
