@@ -518,7 +518,6 @@ fn complete(
 ) -> Result<Summary, RecordError> {
     let Ended { mut writer, mut tally, mapped_files, degradations, written, .. } = ended;
     written?;
-    let without_kernel = keep_kernel_code(&mut writer, &mut tally)?;
     let counts = Counts { unwritten: metadata.unwritten.unwrap_or(0), ..tally.counts };
     let (path, duration) = (request.output.clone(), of_file.duration);
     let mut summary = Summary { path, bytes: 0, metadata, counts, duration, tracer: None, simulation: None };
@@ -535,6 +534,8 @@ fn complete(
             producer.conclude_file(own, &mut summary);
         }
     }
+    // What it costs comes after all that was followed: it slows no program.
+    let without_kernel = keep_kernel_code(&mut writer, &mut tally)?;
     summary.counted();
     summary.metadata.mapped_files = Some(mapped_files);
     summary.metadata.degradations.extend(degradations.into_iter().chain(without_kernel));
