@@ -6,12 +6,14 @@ use serde_json::Value;
 use super::cgroup::Group;
 use super::*;
 
-/// `program SECONDS`, with all its time in the function NAME.
-const SPIN: &str = r#"
+/// `program SECONDS`, with all its time in the function NAME, and in one of what was loaded before it, if something was.
+pub const SPIN: &str = r#"
 #include <stdlib.h>
 #include <time.h>
 
 static volatile unsigned long sink;
+
+__attribute__((weak)) void loaded_before(void);
 
 __attribute__((noinline)) void NAME(void) {
     for (int i = 0; i < 100000; i++)
@@ -24,6 +26,8 @@ int main(int argc, char **argv) {
     clock_gettime(CLOCK_MONOTONIC, &began);
     do {
         NAME();
+        if (loaded_before)
+            loaded_before();
         clock_gettime(CLOCK_MONOTONIC, &now);
     } while ((now.tv_sec - began.tv_sec) + (now.tv_nsec - began.tv_nsec) / 1e9 < seconds);
     return 0;
@@ -61,6 +65,26 @@ pub fn spins_in(place: &Place, name: &str, id: &str) -> Option<PathBuf> {
     let source = place.path("named.c");
     fs::write(&source, SPIN).unwrap();
     testing::c_program(&place.path("built"), "named", &[source], &["-static", &format!("-DNAME={name}"), id])
+}
+
+/// A process that is ended and waited for when this goes.
+pub struct Running(Child);
+
+impl Running {
+    pub fn start(command: &mut Command) -> Self {
+        Self(command.spawn().unwrap())
+    }
+
+    pub fn id(&self) -> String {
+        self.0.id().to_string()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// Records as [`Place::run`] does, with copies in the folder `home`.
@@ -191,12 +215,11 @@ fn a_program_that_was_deleted_or_replaced() {
         for script in ["rm program", "mv new program", "(sleep 0.7; mv new program) &"] {
             fs::copy(&inside, &program).unwrap();
             fs::copy(&outside, &new).unwrap();
-            let mut running = Command::new(&program).arg("4").spawn().unwrap();
+            let running = Running::start(Command::new(&program).arg("4"));
             assert!(Command::new("sh").args(["-c", script]).current_dir(place.folder()).status().unwrap().success());
-            record(&place, &["-p", &running.id().to_string(), "--duration", "1.5"]);
+            record(&place, &["-p", &running.id(), "--duration", "1.5"]);
+            drop(running);
             assert_eq!(hot(&place), ["inside"], "{script} {id}");
-            running.kill().unwrap();
-            running.wait().unwrap();
         }
     }
 }
@@ -296,11 +319,10 @@ fn perf_finds_copies() {
     let Some(inside) = spins_in(&place, "inside", WITH_ID) else { return };
     let program = place.path("program");
     fs::copy(&inside, &program).unwrap();
-    let mut running = Command::new(&program).arg("3").spawn().unwrap();
+    let running = Running::start(Command::new(&program).arg("3"));
     fs::remove_file(&program).unwrap();
-    record(&place, &["-p", &running.id().to_string(), "--duration", "1"]);
-    running.kill().unwrap();
-    running.wait().unwrap();
+    record(&place, &["-p", &running.id(), "--duration", "1"]);
+    drop(running);
     let said = symbols_by_perf(&place);
     assert!(said.contains("inside"), "{said}");
 }

@@ -2,38 +2,12 @@
 //! given, what is loaded before them, symbolic links, and files in memory.
 
 use super::containers::{
-    IN_MEMORY, WITH_ID, WITHOUT_ID, forget_copies, hot, hot_of, is_unread, record_anew, record_by, spins_in,
+    IN_MEMORY, Running, SPIN, WITH_ID, WITHOUT_ID, forget_copies, hot, hot_of, is_unread, record_anew, record_by,
+    spins_in,
 };
 use super::*;
 
-/// `program SECONDS`: its time is in a function of its own, and in one of what was loaded before it.
-const PROGRAM: &str = r#"
-#include <stdlib.h>
-#include <time.h>
-
-static volatile unsigned long sink;
-
-__attribute__((weak)) void loaded_before(void);
-
-__attribute__((noinline)) void NAME(void) {
-    for (int i = 0; i < 100000; i++)
-        sink = sink * 3 + i;
-}
-
-int main(int argc, char **argv) {
-    double seconds = argc > 1 ? atof(argv[1]) : 1;
-    struct timespec began, now;
-    clock_gettime(CLOCK_MONOTONIC, &began);
-    do {
-        NAME();
-        if (loaded_before)
-            loaded_before();
-        clock_gettime(CLOCK_MONOTONIC, &now);
-    } while ((now.tv_sec - began.tv_sec) + (now.tv_nsec - began.tv_nsec) / 1e9 < seconds);
-    return 0;
-}
-"#;
-
+/// What is loaded before the program, with its time in the function NAME.
 const LIBRARY: &str = r#"
 static volatile unsigned long sink;
 
@@ -58,9 +32,22 @@ pub fn built(place: &Place, [own, library]: [&str; 2], id: &str) -> Option<[Path
         testing::c_program(&place.path("built"), name, &[file], &[&[id, &defined], flags].concat())
     };
     Some([
-        make("program", PROGRAM, own, &["-fPIE", "-pie"])?,
+        make("program", SPIN, own, &["-fPIE", "-pie"])?,
         make("library.so", LIBRARY, library, &["-shared", "-fPIC"])?,
     ])
+}
+
+/// Puts them where they are executed.
+fn put(place: &Place, files: &[PathBuf; 2]) {
+    for (file, name) in files.iter().zip(["program", "library.so"]) {
+        let _ = fs::remove_file(place.path(name));
+        fs::copy(file, place.path(name)).unwrap();
+    }
+}
+
+fn wait_for_library(running: &Running) {
+    let maps = format!("/proc/{}/maps", running.id());
+    wait_for("the program", || fs::read_to_string(&maps).is_ok_and(|maps| maps.contains("/library.so")));
 }
 
 #[test]
@@ -76,12 +63,7 @@ fn a_program_that_the_dynamic_linker_is_given() {
         else {
             return;
         };
-        let put = |files: &[PathBuf; 2]| {
-            for (file, name) in files.iter().zip(["program", "library.so"]) {
-                let _ = fs::remove_file(place.path(name));
-                fs::copy(file, place.path(name)).unwrap();
-            }
-        };
+        let put = |files: &[PathBuf; 2]| put(&place, files);
         put(&first);
         record_anew(&place, &["--", LINKER, "--preload", "./library.so", "./program", "1"]);
         assert_eq!(hot(&place), ["before", "own"], "{id}");
@@ -92,10 +74,9 @@ fn a_program_that_the_dynamic_linker_is_given() {
             put(&first);
             let mut linker = Command::new(LINKER);
             linker.args(["--preload", "./library.so", "./program", "60"]).current_dir(place.folder());
-            let mut running = linker.spawn().unwrap();
-            let maps = format!("/proc/{}/maps", running.id());
-            wait_for("the program", || fs::read_to_string(&maps).is_ok_and(|maps| maps.contains("/library.so")));
-            let record = |place: &Place| record_anew(place, &["-p", &running.id().to_string(), "--duration", "1.5"]);
+            let running = Running::start(&mut linker);
+            wait_for_library(&running);
+            let record = |place: &Place| record_anew(place, &["-p", &running.id(), "--duration", "1.5"]);
             let files = if wait == 0.0 {
                 put(&second);
                 record(&place)
@@ -108,8 +89,7 @@ fn a_program_that_the_dynamic_linker_is_given() {
                     record(&place)
                 })
             };
-            running.kill().unwrap();
-            running.wait().unwrap();
+            drop(running);
             assert_eq!(hot(&place), ["before", "own"], "{wait} {id} {files}");
             assert_eq!(files["unidentified"], 0, "{wait} {id} {files}");
         }
@@ -160,12 +140,11 @@ fn programs_in_memory_of_one_name_are_told_apart() {
         let script = format!("{} & {}; wait", of(&first), of(&second));
         let files = record_anew(&place, &["--", "sh", "-c", &script]);
         assert_eq!(hot(&place), ["first", "second"], "{id} {files}");
-        let mut running = Command::new(&in_memory).arg(&first).arg("60").spawn().unwrap();
+        let running = Running::start(Command::new(&in_memory).arg(&first).arg("60"));
         let program = format!("/proc/{}/exe", running.id());
         wait_for("the program", || fs::read_link(&program).is_ok_and(|exe| exe.to_string_lossy().contains("memfd:")));
-        record_anew(&place, &["-p", &running.id().to_string(), "--duration", "1"]);
-        running.kill().unwrap();
-        running.wait().unwrap();
+        record_anew(&place, &["-p", &running.id(), "--duration", "1"]);
+        drop(running);
         assert_eq!(hot(&place), ["first"], "{id}");
     }
 }
@@ -193,26 +172,18 @@ fn an_unprivileged_user_finds_the_executable_of_what_was_replaced() {
         else {
             return;
         };
-        let put = |files: &[PathBuf; 2]| {
-            for (file, name) in files.iter().zip(["program", "library.so"]) {
-                let _ = fs::remove_file(place.path(name));
-                fs::copy(file, place.path(name)).unwrap();
-            }
-        };
+        let put = |files: &[PathBuf; 2]| put(&place, files);
         put(&first);
         let by_user = |program: &Path| {
             let mut command = Command::new("setpriv");
             command.args(drop_to).arg(program).current_dir(place.folder());
             command
         };
-        let mut running =
-            by_user(Path::new("env")).args(["LD_PRELOAD=./library.so", "./program", "60"]).spawn().unwrap();
-        let maps = format!("/proc/{}/maps", running.id());
-        wait_for("the program", || fs::read_to_string(&maps).is_ok_and(|maps| maps.contains("/library.so")));
+        let running = Running::start(by_user(Path::new("env")).args(["LD_PRELOAD=./library.so", "./program", "60"]));
+        wait_for_library(&running);
         put(&second);
-        let files = record_by(&place, by_user(&recorder), &["-p", &running.id().to_string(), "--duration", "1"]);
-        running.kill().unwrap();
-        running.wait().unwrap();
+        let files = record_by(&place, by_user(&recorder), &["-p", &running.id(), "--duration", "1"]);
+        drop(running);
         assert_eq!(files["unidentified"], 1, "{files}");
         let output = by_user(&recorder)
             .args(["mix", "-v", "--no-cache", "--rows", "function,module"])
@@ -238,12 +209,10 @@ fn an_unprivileged_user_finds_the_executable_of_what_was_replaced() {
             testing::skip!(Privileges, "a user can make no namespaces");
             return;
         }
-        let mut running = in_namespace(script).spawn().unwrap();
-        let maps = format!("/proc/{}/maps", running.id());
-        wait_for("the program", || fs::read_to_string(&maps).is_ok_and(|maps| maps.contains("/library.so")));
-        let files = record_by(&place, by_user(&recorder), &["-p", &running.id().to_string(), "--duration", "1"]);
-        running.kill().unwrap();
-        running.wait().unwrap();
+        let running = Running::start(&mut in_namespace(script));
+        wait_for_library(&running);
+        let files = record_by(&place, by_user(&recorder), &["-p", &running.id(), "--duration", "1"]);
+        drop(running);
         assert_eq!(hot_of(&place, by_user(&recorder), &place.recording()), ["before", "own"], "{id} {files}");
     }
 }

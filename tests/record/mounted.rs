@@ -3,7 +3,9 @@
 
 use serde_json::Value;
 
-use super::containers::{WITH_ID, WITHOUT_ID, forget_copies, hot, hot_of, is_unread, record_anew, record_by, spins_in};
+use super::containers::{
+    Running, WITH_ID, WITHOUT_ID, forget_copies, hot, hot_of, is_unread, record_anew, record_by, spins_in,
+};
 use super::linked::built;
 use super::*;
 
@@ -26,27 +28,9 @@ fn can(place: &Place, setup: &str) -> bool {
     false
 }
 
-/// A process that is ended and waited for when this goes.
-struct Running(Child);
-
-impl Running {
-    /// Starts a shell's script in a mount namespace of its own, which at last becomes the program.
-    fn start(place: &Place, script: &str) -> Self {
-        let mut command = Command::new("unshare");
-        command.args(["-m", "sh", "-ec", script]).current_dir(place.folder());
-        Self(command.spawn().unwrap())
-    }
-
-    fn id(&self) -> String {
-        self.0.id().to_string()
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+/// Starts a shell's script in a mount namespace of its own, which at last becomes the program.
+fn start(place: &Place, script: &str) -> Running {
+    Running::start(Command::new("unshare").args(["-m", "sh", "-ec", script]).current_dir(place.folder()))
 }
 
 /// The folders of an overlay at `merged` are made anew, with `program` in the lower layer, and this mounts it. The layers are of one file
@@ -95,7 +79,7 @@ fn a_program_in_layers_that_only_it_sees() {
                 let _ = fs::remove_file(place.path("changed"));
                 let mount = overlay(&place, &inside, has_two);
                 let script = format!("{mount}; (sleep {wait}; {change}; touch changed) & exec merged/program 60");
-                let running = Running::start(&place, &script);
+                let running = start(&place, &script);
                 wait_for("the program", || name_of(&running) == "program");
                 if wait == "0" {
                     wait_for("the change", || place.path("changed").exists());
@@ -175,7 +159,7 @@ fn a_library_of_a_lower_layer_that_was_written_in_its_place() {
                  echo $! > changed; wait",
                 program.display()
             );
-            let running = Running::start(&place, &script);
+            let running = start(&place, &script);
             wait_for("the change", || fs::read_to_string(place.path("changed")).is_ok_and(|pid| pid.ends_with('\n')));
             let pid = fs::read_to_string(place.path("changed")).unwrap();
             let files = record_anew(&place, &["-p", pid.trim(), "--duration", "1"]);
@@ -218,7 +202,7 @@ fn a_program_of_an_image_that_only_it_sees() {
         assert_eq!((&files["elsewhere"], &files["kept"]), (&1.into(), &1.into()), "{id}");
         // Taken away while it runs, it has no path any more that anybody could open.
         for gone in ["", "(sleep 0.7; umount -l mounted) &"] {
-            let running = Running::start(&place, &script.replace("exec", &format!("{gone} exec")));
+            let running = start(&place, &script.replace("exec", &format!("{gone} exec")));
             wait_for("the program", || name_of(&running) == "program");
             if !gone.is_empty() {
                 let maps = format!("/proc/{}/mountinfo", running.id());

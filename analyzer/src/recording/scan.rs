@@ -424,8 +424,11 @@ pub struct EventUse {
 }
 
 impl EventUse {
-    /// Whether a sample has addresses of the kernel: bursts have none.
-    pub fn sees_kernel(&self, sample: &Sample<'_>) -> bool {
+    /// Whether a sample has addresses of a kernel whose code changed meanwhile: bursts have none.
+    pub fn sees_kernel(&self, sample: &Sample<'_>, timeline: &Timeline) -> bool {
+        if timeline.kernel().is_one() {
+            return false;
+        }
         let is_kernel = |at: Avma| at.0 >= KERNEL_HALF;
         let stack = sample.branch_stack.as_ref().filter(|_| self.stack);
         !self.burst
@@ -531,7 +534,7 @@ impl<'a> Worker<'a> {
         let weight = weight_of(&sample);
         let (context, is_first) =
             context_of(&sample, raw, burst.then_some(&weight), self.selection.granularity, &self.tasks.first_pieces);
-        let sees_kernel = !self.tasks.timeline.kernel().is_one() && uses.sees_kernel(&sample);
+        let sees_kernel = uses.sees_kernel(&sample, &self.tasks.timeline);
         let id = self.context_id(context, sample.time.unwrap_or(u64::MAX), sees_kernel);
         let slice = self.tasks.slicing.of(sample.time, raw.offset);
         if let Some(ip) = ip {
@@ -571,10 +574,7 @@ impl<'a> Worker<'a> {
         {
             return recent.id;
         }
-        let (place, times) = match sees_kernel {
-            true => self.tasks.timeline.place_with_kernel(context.pid, time),
-            false => self.tasks.timeline.place(context.pid, time),
-        };
+        let (place, times) = self.tasks.timeline.place_of_sample(context.pid, time, sees_kernel);
         let (phase, same_phase) = match self.selection.phases {
             true => self.tasks.phases.at(context.pid, time),
             false => (PhaseId::default(), 0..u64::MAX),

@@ -212,9 +212,12 @@ impl Timeline {
         (place, from..next_process.min(next_epoch))
     }
 
-    /// The same of a sample that has addresses of the kernel, whose code is another at times.
-    pub fn place_with_kernel(&self, pid: u32, time: u64) -> (EpochId, Range<u64>) {
+    /// The same, with the epoch of the kernel if the sample `sees_kernel`, whose code is another at times.
+    pub fn place_of_sample(&self, pid: u32, time: u64, sees_kernel: bool) -> (EpochId, Range<u64>) {
         let (place, times) = self.place(pid, time);
+        if !sees_kernel {
+            return (place, times);
+        }
         let (kernel, same) = self.kernel.at(time);
         (EpochId { kernel, ..place }, times.start.max(same.start)..times.end.min(same.end))
     }

@@ -57,7 +57,7 @@ pub trait Walker: Send {
     fn merge(&mut self, other: Self);
 }
 
-/// Process, whether it is a guest's, and whether it has addresses of the kernel.
+/// Process, whether it is a guest's, and whether it has addresses of a kernel that changed.
 type Seen = (u32, bool, bool);
 
 /// Whether contexts are a guest's, and their epochs of the kernel.
@@ -155,8 +155,8 @@ impl<W: Walker> Worker<'_, W> {
         let burst = uses.burst.then(|| weight_of(&sample));
         let branches = followed(stack).count() as u64;
         let (context, _) = context_of(&sample, raw, burst.as_ref(), granularity, &self.of.tasks.first_pieces);
-        let place =
-            self.place((context.pid, context.guest, uses.sees_kernel(&sample)), sample.time.unwrap_or(u64::MAX));
+        let sees_kernel = uses.sees_kernel(&sample, &self.of.tasks.timeline);
+        let place = self.place((context.pid, context.guest, sees_kernel), sample.time.unwrap_or(u64::MAX));
         let Some(&space) = self.of.spaces.ids.get(&(context.pid, place, context.guest)) else { return };
         let (start, weight) = match &burst {
             None if self.of.what == Walked::CallStacks => (sample.ip, Weight(u128::from(period) << 32)),
@@ -175,20 +175,15 @@ impl<W: Walker> Worker<'_, W> {
         self.walker.walk(&WalkedStack { space, start, branches: &self.branches, weight, slice });
     }
 
-    fn place(&mut self, (pid, guest, sees_kernel): Seen, time: u64) -> EpochId {
-        let timeline = &self.of.tasks.timeline;
-        let sees_kernel = sees_kernel && !timeline.kernel().is_one();
-        let of = (pid, guest, sees_kernel);
+    fn place(&mut self, of: Seen, time: u64) -> EpochId {
         if let Some((recent, times, place)) = &self.recent
             && *recent == of
             && times.contains(&time)
         {
             return *place;
         }
-        let (place, times) = match sees_kernel {
-            true => timeline.place_with_kernel(pid, time),
-            false => timeline.place(pid, time),
-        };
+        let (pid, _, sees_kernel) = of;
+        let (place, times) = self.of.tasks.timeline.place_of_sample(pid, time, sees_kernel);
         self.recent = Some((of, times, place));
         place
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use addresses::Avma;
 use formats::metadata::Metadata;
 use perf_event_open_sys::bindings as sys;
-use perfdata::{EventDescription, is_memory_without_file};
+use perfdata::EventDescription;
 
 use crate::session::Summary;
 use crate::session::mapped_files::mapping_record::MISC_BUILD_ID;
@@ -16,6 +16,7 @@ use crate::session::producer::Producer;
 use crate::session::record_layout::{
     BrokenRecord, MISC_EXEC, RecordBytes, RecordLayout, SAMPLE, halves, path_of_code, records, word,
 };
+use crate::sys::process::has_code_elsewhere;
 use crate::tracer::made_code::MadeCode;
 use crate::tracer::shared::monotonic_time;
 
@@ -74,7 +75,7 @@ impl SampledCode {
                 let range = range(record.body)?;
                 // What was found is there now, whatever its records say: those of an exec of before may come after them.
                 let time = if *found == Some(pid) { monotonic_time() } else { self.layout.time(record)? };
-                made_code.sampled.mapped(pid, time, range, !is_made(record, path));
+                made_code.sampled.mapped(pid, time, range, has_code_elsewhere(path, has_file(record)));
             }
             sys::PERF_RECORD_FORK => {
                 let [pid, parent] = halves(word(record.body, 0)?);
@@ -112,12 +113,10 @@ fn range(body: &[u8]) -> Option<Range<Avma>> {
     Some(Avma(start)..Avma(start.checked_add(length)?))
 }
 
-/// Whether a mapping with code is of no file, as of [`crate::sys::process::Mapping`].
-fn is_made(record: &RecordBytes<'_>, path: &[u8]) -> bool {
-    let of_kernel = path == b"[vdso]" || path == b"[vsyscall]";
+/// Whether a mapping has a file.
+fn has_file(record: &RecordBytes<'_>) -> bool {
     // pid, tid, start, length, pgoff, maj, min, ino.
-    let has_file = record.misc() & MISC_BUILD_ID != 0 || word(record.body, 40).is_some_and(|inode| inode != 0);
-    !of_kernel && (!has_file || is_memory_without_file(path))
+    record.misc() & MISC_BUILD_ID != 0 || word(record.body, 40).is_some_and(|inode| inode != 0)
 }
 
 /// Brings the code into the recording. It is drained after all who find code.

@@ -242,7 +242,8 @@ pub(crate) fn open(
                     Some(owner) => fd.share_ring_of(&opened.events[owner].fd).map_err(setup)?,
                     None => {
                         owner = Some(opened.events.len());
-                        let ring = map_ring(&fd, &mut pages, may_shrink)?;
+                        let ring = map_ring(&fd, &mut pages, may_shrink);
+                        let ring = ring.map_err(|errno| OpenError::Ring { pages, errno })?;
                         opened.rings.push(ring);
                     }
                 }
@@ -259,12 +260,12 @@ pub(crate) fn open(
 }
 
 /// Halves the ring until it is within the user's limit of locked memory.
-fn map_ring(fd: &EventFd, pages: &mut usize, may_shrink: bool) -> Result<Ring, OpenError> {
+pub(super) fn map_ring(fd: &EventFd, pages: &mut usize, may_shrink: bool) -> Result<Ring, Errno> {
     loop {
         match Ring::map(fd, *pages) {
             Ok(ring) => return Ok(ring),
             Err(Errno::EPERM) if may_shrink && *pages > 1 => *pages /= 2,
-            Err(errno) => return Err(OpenError::Ring { pages: *pages, errno }),
+            Err(errno) => return Err(errno),
         }
     }
 }

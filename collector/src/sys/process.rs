@@ -261,9 +261,14 @@ pub(crate) struct Mapping {
 impl Mapping {
     /// Whether the code in it can be found elsewhere: it is of a file, or the kernel's.
     pub(crate) fn has_code_elsewhere(&self) -> bool {
-        let of_kernel = self.path == b"[vdso]" || self.path == b"[vsyscall]";
-        of_kernel || self.inode != 0 && !is_memory_without_file(&self.path)
+        has_code_elsewhere(&self.path, self.inode != 0)
     }
+}
+
+/// Whether the code of a mapping can be found elsewhere: `has_file`, as its inode or its build id tells, or it is the kernel's.
+pub(crate) fn has_code_elsewhere(path: &[u8], has_file: bool) -> bool {
+    let of_kernel = path == b"[vdso]" || path == b"[vsyscall]";
+    of_kernel || has_file && !is_memory_without_file(path)
 }
 
 /// The mappings of a process, by address, read as they are asked for: the kernel takes long to name the files of many. None if it has ended or is

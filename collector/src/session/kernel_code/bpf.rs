@@ -148,19 +148,16 @@ impl BpfCode {
             Ok(functions) => (functions, Errno::ENOENT),
             Err(errno) => (Vec::new(), errno),
         };
-        // Records of another CPU may be lost, or come after this one.
-        let untold = functions.iter().filter(|function| symbols.iter().all(|(at, ..)| function.at != *at));
-        untold.cloned().for_each(|function| self.keep(function, time, None));
-        for (at, length, symbol) in symbols {
-            match functions.iter().find(|function| function.at == at) {
-                Some(function) => self.keep(function.clone(), time, Some(symbol)),
-                None if is_program(&symbol) => {
-                    let function =
-                        Function { length, code: Err(why), name: Vec::new(), symbol: Some(symbol), is_told: true };
-                    self.loaded.insert((at, time), function);
-                }
-                None => {}
-            }
+        let mut symbols: BTreeMap<u64, (u64, Vec<u8>)> =
+            symbols.into_iter().map(|(at, length, symbol)| (at, (length, symbol))).collect();
+        for function in functions {
+            // Records of another CPU may be lost, or come after this one.
+            let symbol = symbols.remove(&function.at).map(|(_, symbol)| symbol);
+            self.keep(function, time, symbol);
+        }
+        for (at, (length, symbol)) in symbols.into_iter().filter(|(_, (_, symbol))| is_program(symbol)) {
+            let function = Function { length, code: Err(why), name: Vec::new(), symbol: Some(symbol), is_told: true };
+            self.loaded.insert((at, time), function);
         }
         Some(())
     }

@@ -14,6 +14,7 @@ use perfdata::{AttrFlags, EventAttr, EventDescription, SampleFormat};
 use crate::errno::Errno;
 use crate::machine::cpu_list::CpuList;
 use crate::session::Summary;
+use crate::session::open::map_ring;
 use crate::session::producer::Producer;
 use crate::session::record_layout::{records, word};
 use crate::sys::{EventFd, Ring, Scope};
@@ -111,13 +112,7 @@ fn rings(attr: &EventAttr, cpus: &CpuList) -> Result<Vec<(EventFd, Ring)>, Refus
             Err(Errno::ENODEV) => continue,
             Err(errno) => return Err(Refused::Event(errno)),
         };
-        let ring = loop {
-            match Ring::map(&event, pages) {
-                Ok(ring) => break ring,
-                Err(Errno::EPERM) if pages > 1 => pages /= 2,
-                Err(errno) => return Err(Refused::Ring(errno)),
-            }
-        };
+        let ring = map_ring(&event, &mut pages, true).map_err(Refused::Ring)?;
         rings.push((event, ring));
     }
     Ok(rings)

@@ -111,6 +111,11 @@ fn chunks(range: &Range<Avma>) -> Range<u64> {
     first..range.end.0.div_ceil(CHUNK).max(first)
 }
 
+/// The parts of `bytes` that are kept together, and where they begin.
+pub(super) fn in_chunks(at: Avma, bytes: &[u8]) -> impl Iterator<Item = (Avma, &[u8])> {
+    parts(at, bytes).map(|(index, first, part)| (Avma(index * CHUNK + first as u64), part))
+}
+
 /// The parts of `bytes` that are in one chunk each: its index, the first byte in it.
 fn parts(at: Avma, bytes: &[u8]) -> impl Iterator<Item = (u64, usize, &[u8])> {
     let (mut at, mut rest) = (at.0, bytes);

@@ -24,7 +24,7 @@ use lookahead::{ExecutedCode, PAGE};
 use crate::sys::Mounts;
 use crate::sys::process::is_running;
 use crate::tracer::made_code::file_code::ProcessCode;
-use crate::tracer::made_code::known::KnownCode;
+use crate::tracer::made_code::known::{KnownCode, in_chunks};
 use crate::tracer::made_code::names::{MOST_NAMES, Names, NamesRoom};
 use crate::tracer::made_code::sampled::{SampledCode, SampledCounts, SampledPage, parts_with_code};
 
@@ -34,8 +34,6 @@ const MOST: u64 = 64 << 20;
 const PIECE: u64 = 64;
 /// Bytes that wait to be written.
 const MOST_PENDING: usize = 16 << 20;
-/// Bytes of a page that are written together, if one of them is new.
-const CHUNK: usize = 256;
 
 /// The code of a recording that is in no file.
 #[derive(Debug, Default)]
@@ -257,7 +255,7 @@ impl MadeCode {
         }
         let known = self.known.entry(pid).or_default();
         let (mut pieces, mut has_changed) = (Vec::new(), false);
-        for (at, bytes) in parts_with_code(at, page).flat_map(|(at, part)| chunks(at, part)) {
+        for (at, bytes) in parts_with_code(at, page).flat_map(|(at, part)| in_chunks(at, part)) {
             let differs = known.contradicts(at, bytes);
             if known.has(at, bytes) || differs && has_bursts {
                 continue;
@@ -394,15 +392,6 @@ fn extend(times: &mut HashMap<u32, Times>, pid: u32, time: u64, has_changed: boo
 /// The page so many pages after another one.
 fn beside(at: Avma, pages: i64) -> Avma {
     Avma(at.0.wrapping_add_signed(pages * PAGE as i64))
-}
-
-/// The parts of `bytes` that are written together.
-fn chunks(at: Avma, bytes: &[u8]) -> impl Iterator<Item = (Avma, &[u8])> {
-    let first = (CHUNK - at.0 as usize % CHUNK).min(bytes.len());
-    let (first, rest) = bytes.split_at(first);
-    let after = at.0 + first.len() as u64;
-    let rest = (after..).step_by(CHUNK).map(Avma).zip(rest.chunks(CHUNK));
-    std::iter::once((at, first)).chain(rest)
 }
 
 /// Whether code was rewritten in the middle of a burst, which goes on after system calls: then all of it is written, for readers to see it.
