@@ -123,6 +123,24 @@ fn a_kernel_that_was_moved_is_read_from_its_file() {
     assert!(annotated.contains("ffffffff81000014  jne"), "addresses are those of the file: {annotated}");
 }
 
+#[test]
+fn samples_count_alone_where_none_is_in_the_code_of_bursts() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(binary) = synthetic::program(folder.path(), "four", &[]) else { return };
+    let Some(vmlinux) = vmlinux(folder.path(), "vmlinux", BUILD_ID) else { return };
+    let mut recorder = Recorder::traced(&binary);
+    recorder.map(&mapping(b"[kernel.kallsyms]_text"));
+    recorder.burst(&Burst { ip: A, branches: &[(A_JNE, C), (D_JMP, A)], instructions: 25, period: 25 });
+    [A, D].map(moved).iter().for_each(|ip| recorder.kernel_sample(*ip));
+    let file = write(folder.path(), recorder, Some(BUILD_ID));
+    let arguments = ["mix", "-v", "-i", &file, "--rows", "module", "--binary", vmlinux.to_str().unwrap()];
+    let mixed = support::stdout(&arguments);
+    assert!(mixed.contains("all counts are of ebs, and nothing that lbr alone saw counts"), "{mixed}");
+    let shares = support::stdout(&[&arguments[..], &["--format", "csv"]].concat());
+    let modules: Vec<&str> = shares.lines().skip(1).filter_map(|line| line.split(',').next()).collect();
+    assert_eq!(modules, [KERNEL], "{shares}");
+}
+
 /// What is said of unread code.
 fn why(file: &str, more: &[&str]) -> String {
     let mixed = support::stdout(&[&["mix", "-v", "-i", file], more].concat());

@@ -258,8 +258,11 @@ pub fn analyze_paths(
 
     let bytes_per_instruction = mean_instruction_length(&counted);
     let scale = CountScale::of(&sources, &counted, &modules, bytes_per_instruction);
-    if scale.only.is_some() {
-        shortcomings.push("the two sources cannot be brought to one unit, for both saw no code in common".into());
+    if let Some(only) = scale.only {
+        let other = if only == Source::Ebs { Source::Lbr } else { Source::Ebs };
+        shortcomings.push(format!(
+            "ebs and lbr saw no code in common: all counts are of {only}, and nothing that {other} alone saw counts"
+        ));
     }
     if let Some(lbr) = &sources.lbr
         && totals.stacks.impossible > 0
@@ -466,8 +469,10 @@ fn design(resampling: &Resampling, counted: &[CountedModule], sources: &Sources,
 /// `has_32_bits`: some of the code has 32 bits.
 fn explain_choice(decider: &Decider<'_>, has_32_bits: bool) -> String {
     match (&decider.sources.ebs, &decider.sources.lbr) {
-        (Some(_), Some(_)) if decider.scale.only.is_some() => "one source everywhere: they have no common unit".into(),
         (Some(ebs), Some(lbr)) => {
+            if let Some(only) = decider.scale.only {
+                return format!("{only} everywhere: they have no common unit");
+            }
             let outside = |kind| ebs.sees(kind) && !lbr.sees(kind);
             let place = match (outside(CodeKind::Kernel), has_32_bits && outside(CodeKind::User(Bitness::Bits32))) {
                 (true, true) => "outside the kernel and 32-bit code",

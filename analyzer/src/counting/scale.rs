@@ -42,12 +42,13 @@ impl CountScale {
                 let saw = |has: fn(&BlockSums) -> bool| {
                     counted.iter().flat_map(|module| &module.sums).any(|(_, _, sums)| has(sums))
                 };
-                // Stacks can all be empty, or bursts all too short to reach a branch.
+                // Samples see all code. Where they saw none of what streams saw, it ran for less than a sample stands for: what streams alone
+                // saw would be all there is. Stacks can all be empty, or bursts all too short to reach a branch.
                 let only = match (saw(|sums| sums.ebs_periods > 0), saw(|sums| sums.lbr_weight > Weight::default())) {
-                    (true, false) => Source::Ebs,
+                    (true, _) => Source::Ebs,
                     (false, true) => Source::Lbr,
-                    _ if ebs_executes => Source::Ebs,
-                    _ => Source::Lbr,
+                    (false, false) if ebs_executes => Source::Ebs,
+                    (false, false) => Source::Lbr,
                 };
                 let executions = if only == Source::Ebs { ebs_executes } else { lbr_executes };
                 CountScale { executions, only: Some(only), ..plain }
