@@ -100,6 +100,13 @@ fn a_program_of_make_is_built_with_its_profile_and_checked_against_it() {
             && said.contains("fprofile-sample-use=hbbp-pgo/"),
         "{said}"
     );
+    // The second profile is of the program that the first one made.
+    let steps = said.lines().filter_map(|line| line.strip_prefix("hbbp: ")?.split_once("/8 ").map(|(_, step)| step));
+    let steps: Vec<&str> = steps.map(|step| step.split(" until").next().unwrap()).collect();
+    let of_pass = |record| [record, "write the profile", "build again, with the profile"];
+    let passes = [of_pass("record"), of_pass("record the new program")].concat();
+    assert_eq!(steps, [&["build with debug information"], &passes[..], &["compare: 2 times each, in turn"]].concat());
+    assert!(at("hbbp-pgo/run.data").exists() && at("hbbp-pgo/run-2.data").exists());
     // The new one is in its place, and the old one is kept.
     let new = read(at("loop")).unwrap();
     assert_eq!(new, read(at("hbbp-pgo/after/loop")).unwrap());
@@ -130,7 +137,8 @@ fn bolt_lays_out_what_the_profile_made() {
         return;
     }
     let project = c_project();
-    let output = pgo(project.path(), &[&SHORT[..], &["--bolt"], &MAKE].concat());
+    let output = pgo(project.path(), &[&SHORT[..], &["--passes=1", "--bolt"], &MAKE].concat());
+    assert!(errors(&output).contains("6/6 compare"), "{}", errors(&output));
     let result = done(&output);
     assert_eq!(result["programs"][2]["program"], "profile + BOLT");
     let new = read(project.path().join("loop")).unwrap();

@@ -1,7 +1,8 @@
 //! `hbbp pgo`: from sources to a faster program.
 //!
 //! ```text
-//! build with debug information -> record -> export -> build with the profile (-> record -> BOLT) -> compare
+//! build with debug information -> record -> export -> build with the profile -> ... (-> record -> BOLT) -> compare
+//!                                 ^------------------- --passes ------------'
 //! ```
 //!
 //! Each step is a command that people can give themselves, and is said.
@@ -22,7 +23,7 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, bail};
 use collector::tracer::TracerOptions;
 
-use crate::commands::pgo::compilers::{Kind, Toolchain};
+use crate::commands::pgo::compilers::{Compiler, Kind, Toolchain};
 use crate::commands::pgo::project::{Project, Run};
 use crate::commands::pgo::race::{Variant, Verdict};
 use crate::commands::pgo::tasks::{logged, own_step, remove_if_there, shown, tail};
@@ -53,6 +54,11 @@ pub struct Args {
     /// The program's file, which --build makes [default: the first word of --run]
     #[arg(long, value_name = "FILE", requires = "build")]
     binary: Option<PathBuf>,
+
+    /// How often to record the program and build it with the profile: each pass records what the last one built, and finds calls in place
+    /// that were inlined there
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=5))]
+    passes: u32,
 
     /// Then record the new program, and lay out its code with BOLT
     #[arg(long)]
@@ -144,41 +150,67 @@ struct Work<'a> {
     folder: PathBuf,
 }
 
-/// What was recorded, and what was made of it.
-struct Profiled {
+/// A program that was built to be recorded.
+struct Built<'a> {
     run: Run,
-    /// Of each kind of compilers that built it.
-    profiles: Vec<(Kind, PathBuf)>,
-    /// How often a compiler compiled something for it.
+    /// The compilers that compiled it.
+    used: Vec<&'a Compiler>,
+    /// How often one compiled something for it.
     compilations: usize,
+}
+
+/// The steps, which are said by their numbers.
+struct Steps {
+    done: u32,
+    all: u32,
+}
+
+impl Steps {
+    fn of(all: u32) -> Self {
+        Self { done: 0, all }
+    }
+
+    /// The next one begins.
+    fn next(&mut self, what: &str) {
+        self.done += 1;
+        say!("{}/{} {what}", self.done, self.all);
+    }
 }
 
 impl Work<'_> {
     fn optimize(&self) -> anyhow::Result<ExitCode> {
-        let steps = if self.args.bolt { 6 } else { 5 };
+        // Building first, comparing last, and what is between.
+        let mut steps = Steps::of(2 + 3 * self.args.passes + u32::from(self.args.bolt));
         // Before anything takes its time.
         let bolt = self.args.bolt.then(compilers::llvm_bolt).transpose()?;
-        let Profiled { run, profiles, compilations } = self.profile(steps)?;
-        let before = self.kept(&run.binary, "before")?;
-        say!("4/{steps} build again, with the profile");
-        let stage = self.stage("optimized", &profiles);
-        let (optimized, _) = self.project.build(&stage, &self.toolchain)?;
-        if stage.count() < compilations {
-            bail!(
-                "the compilers ran {compilations} times for the program that was recorded, and {} times now: not all of it has the \
-                 profile. Say how to remove what was built, such as --clean 'make clean'",
-                stage.count()
-            );
+        let mut built = self.build(&mut steps)?;
+        let before = self.kept(&built.run.binary, "before")?;
+        let place = built.run.place(&before).to_owned();
+        let mut profiles = Vec::new();
+        for pass in 1..=self.args.passes {
+            profiles = self.profile(&built, pass, &mut steps)?;
+            steps.next("build again, with the profile");
+            let stage = self.stage("optimized", &profiles);
+            let (run, used) = self.project.build(&stage, &self.toolchain)?;
+            let (compilations, first) = (stage.count(), built.compilations);
+            if compilations < first {
+                bail!(
+                    "the compilers ran {first} times for the program that was recorded, and {compilations} times now: not all of it has \
+                     the profile. Say how to remove what was built, such as --clean 'make clean'"
+                );
+            }
+            built = Built { run, used, compilations };
         }
+        let optimized = built.run;
         let after = self.kept(&optimized.binary, "after")?;
         say!("    {}", evidence::of_use(&before, &after)?);
         let mut variants = vec![Variant::new("before", before), Variant::new("profile", after)];
         if let Some(bolt) = bolt {
-            say!("5/{steps} record the new program, and lay out its code with BOLT");
+            steps.next("record the new program, and lay out its code with BOLT");
             let bolted = self.bolted(&bolt, &optimized)?;
             variants.push(Variant::new("profile + BOLT", bolted));
         }
-        say!("{steps}/{steps} compare: {} times each, in turn", self.args.rounds);
+        steps.next(&format!("compare: {} times each, in turn", self.args.rounds));
         let result = race::race(&optimized, &variants, self.args.rounds, &self.folder, self.args.exact);
         let last = variants.last().unwrap_or(&variants[0]);
         let is_slower = result.as_ref().is_ok_and(|result| result.verdict() == Verdict::Slower);
@@ -192,33 +224,43 @@ impl Work<'_> {
         })?;
         let file = |path: &Path| shown([path.display().to_string()]);
         if is_slower {
-            say!("{} is the program before; the new one is {}", file(run.place(&kept.file)), file(&last.file));
+            say!("{} is the program before; the new one is {}", file(&place), file(&last.file));
         } else {
             say!(
                 "the new program is {}; the one before it is {}",
-                file(run.place(&last.file)),
+                file(optimized.place(&last.file)),
                 file(&variants[0].file)
             );
+            let stage = self.stage("optimized", &profiles);
             self.project.by_hand(&stage, &self.toolchain).iter().for_each(|line| say!("{line}"));
         }
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Builds, records, and writes profiles.
-    fn profile(&self, steps: usize) -> anyhow::Result<Profiled> {
-        say!("1/{steps} build with debug information");
+    /// Builds the program as it is, to be recorded.
+    fn build(&self, steps: &mut Steps) -> anyhow::Result<Built<'_>> {
+        steps.next("build with debug information");
         let stage = self.stage("recorded", &[]);
         let (run, used) = self.project.build(&stage, &self.toolchain)?;
-        let compilations = stage.count();
         evidence::has_names(&run.binary)?;
         if used.iter().any(|compiler| compiler.kind == Kind::Gcc) {
             say!(
                 "    GCC makes less of such profiles than clang, and sometimes a slower program: what is measured at the end decides"
             );
         }
-        say!("2/{steps} record until the profile is right within {} (95 %)", self.args.precision);
-        let recording = self.record(&run, "run.data")?;
-        say!("3/{steps} write the profile");
+        Ok(Built { run, used, compilations: stage.count() })
+    }
+
+    /// Records, and writes profiles: one for each kind of compilers that built it.
+    fn profile(&self, built: &Built<'_>, pass: u32, steps: &mut Steps) -> anyhow::Result<Vec<(Kind, PathBuf)>> {
+        let Built { run, used, .. } = built;
+        let (program, recording) = match pass {
+            1 => ("", "run.data".to_owned()),
+            _ => (" the new program", format!("run-{pass}.data")),
+        };
+        steps.next(&format!("record{program} until the profile is right within {} (95 %)", self.args.precision));
+        let recording = self.record(run, &recording)?;
+        steps.next("write the profile");
         let mut profiles = Vec::new();
         for compiler in used {
             let (kind, (format, ending)) = (compiler.kind, compiler.kind.format());
@@ -234,18 +276,22 @@ impl Work<'_> {
             own_step("export", &mut export, &["profile of", "not in the profile"], &self.folder)?;
             profiles.push((kind, profile));
         }
-        let text = self.folder.join(stale::NEW);
-        let mut export = self.exported("llvm-text", &recording, &run.binary, &text)?;
-        own_step("export", &mut export, &[], &self.folder)?;
-        if self.args.check.is_none() {
-            fs::rename(&text, self.folder.join(stale::KEPT)).context("cannot keep the profile as text")?;
+        // What a check compares with is of the program as it is without a profile.
+        if pass == 1 {
+            let text = self.folder.join(stale::NEW);
+            let mut export = self.exported("llvm-text", &recording, &run.binary, &text)?;
+            own_step("export", &mut export, &[], &self.folder)?;
+            if self.args.check.is_none() {
+                fs::rename(&text, self.folder.join(stale::KEPT)).context("cannot keep the profile as text")?;
+            }
         }
-        Ok(Profiled { run, profiles, compilations })
+        Ok(profiles)
     }
 
     fn check(&self, least: f64) -> anyhow::Result<ExitCode> {
         let kept = stale::read(&self.folder.join(stale::KEPT))?;
-        self.profile(3)?;
+        let mut steps = Steps::of(3);
+        self.profile(&self.build(&mut steps)?, 1, &mut steps)?;
         let same = 100.0 * stale::overlap(&kept, &stale::read(&self.folder.join(stale::NEW))?);
         let said = format!("{same:.1} % of the profile is the same as of what runs now");
         Ok(if same < least {
