@@ -1193,10 +1193,9 @@ fn into_kernel(folder: &Path, file: &str) -> Vec<(u64, f64)> {
     support::stdout(&["merge", file, "-o", merged.to_str().unwrap()]);
     let flow: serde_json::Value = serde_json::from_slice(&std::fs::read(merged).unwrap()).unwrap();
     let modules = flow["modules"].as_array().unwrap();
-    let is_kernel =
-        |branch: &&serde_json::Value| modules[branch["module"].as_u64().unwrap() as usize]["path"] == KERNEL;
+    let is_kernel = |branch: &&serde_json::Value| modules[branch[1].as_u64().unwrap() as usize]["path"] == KERNEL;
     let branches = modules.iter().flat_map(|module| module["branches"].as_array().unwrap());
-    let ends = |branch: &serde_json::Value| (branch["from"].as_u64().unwrap(), branch["count"].as_f64().unwrap());
+    let ends = |branch: &serde_json::Value| (branch[0].as_u64().unwrap(), branch[3].as_f64().unwrap());
     branches.filter(is_kernel).map(ends).collect()
 }
 
@@ -1248,7 +1247,12 @@ fn each_way_into_the_kernel_has_its_entry() {
 #[test]
 fn where_a_system_call_leads_is_not_guessed() {
     let folder = tempfile::tempdir().unwrap();
-    let counts = |file: &str| support::stdout(&["blocks", "-i", file, "--format", "csv", "--filter", "module=four"]);
+    let module = format!("module={}", folder.path().join("four").display());
+    // Blocks with their counts. How sure shares are depends on what is known of the kernel's functions.
+    let counts = |file: &str| -> Vec<String> {
+        let csv = support::stdout(&["blocks", "-i", file, "--format", "csv", "--filter", &module]);
+        csv.lines().map(|line| line.split(',').take(10).collect::<Vec<_>>().join(",")).collect()
+    };
     let Some(named) = calling(folder.path(), Some(b"entry_SYSCALL_64"), false).map(|file| counts(&file)) else {
         return;
     };
