@@ -182,6 +182,18 @@ impl<'a> WalkedCode<'a> {
         BlockKey { module: spot.module, index: index.map_or(BlockKey::NOWHERE, |index| index as u32) }
     }
 
+    /// The block that holds the entry of the kernel, if it was seen running.
+    pub fn entered(&self, entry: Spot) -> BlockKey {
+        let key = self.block_at(entry);
+        let is_in = match self.modules.get(&entry.module) {
+            Some(CodeOfModule::Unread { blocks, .. }) => {
+                blocks.get(key.index as usize).is_some_and(|block| entry.offset < block.end)
+            }
+            _ => true,
+        };
+        if is_in { key } else { BlockKey { index: BlockKey::NOWHERE, ..key } }
+    }
+
     /// The function of a place.
     pub fn target(&self, at: Avma, spot: Spot) -> Target {
         let unread = match self.modules.get(&spot.module) {

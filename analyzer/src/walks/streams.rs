@@ -177,7 +177,7 @@ fn through_calls(
         let function = code.target(from_avma, from).function;
         // It is where code of the kernel ran: nobody asks for its address.
         let entry = code.target(Avma(call.entry.offset.0), call.entry);
-        let entered = code.block_at(call.entry);
+        let entered = code.entered(call.entry);
         streams.push(WalkedStream {
             known: Known::Call,
             parts: Some(code.parts(first, from, true)?),
