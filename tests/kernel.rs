@@ -1156,3 +1156,111 @@ fn system_calls_tie_the_kernel_to_the_program() {
     assert!(folded.lines().any(|line| line.contains("_start;entry")), "{folded}");
     assert!(folded.contains("work"), "{folded}");
 }
+
+/// A program that calls the kernel and jumps back: 10 bursts of 4 rounds, 2 of a round that begin in another function, and samples of the clock
+/// in the kernel. Streams run through the calls.
+fn calling(folder: &Path, entry: Option<&[u8]>, has_code: bool) -> Option<String> {
+    let source = ".globl _start\n.type _start, @function\n_start: nop\nsyscall\njmp _start\n.size _start, .-_start\n\
+                  .globl other\n.type other, @function\nother: nop\nint $0x80\nnop\nsyscall\njmp _start\n.size other, .-other\n";
+    let binary = synthetic::assemble(folder, "four", source, &[])?;
+    let mut recorder = Recorder::traced(&binary);
+    recorder.map(&mapping(b"[kernel.kallsyms]_text"));
+    let around = [(A + 3, A); 4];
+    (0..10).for_each(|_| recorder.burst(&Burst { ip: A, branches: &around, instructions: 12, period: 120 }));
+    let from_other = [(OTHER + 6, A), (A + 3, A)];
+    (0..2).for_each(|_| recorder.burst(&Burst { ip: OTHER, branches: &from_other, instructions: 8, period: 80 }));
+    (0..4).for_each(|_| recorder.sample(A));
+    [TEXT + 4, TEXT + 8, TEXT + C - A].iter().for_each(|ip| recorder.kernel_sample(*ip));
+    if has_code {
+        recorder.code(&MadeCode::Executed { time: 0, pid: KERNEL_PID, pieces: vec![(TEXT, &text()[..])] });
+    }
+    if let Some(entry) = entry {
+        let work = C - A;
+        let names: Vec<(u64, u64, &[u8])> = vec![(TEXT, work, entry), (TEXT + work, 5, b"work")];
+        recorder.code(&MadeCode::Named { since: 0, pid: KERNEL_PID, names });
+    }
+    let file = folder.join("calls.data");
+    std::fs::write(&file, recorder.finish(&burst_metadata("instructions"))).unwrap();
+    Some(file.to_str().unwrap().to_owned())
+}
+
+/// The second function of that program.
+const OTHER: u64 = A + 5;
+
+/// Branches of the program's flow into the kernel: from where, how often.
+fn into_kernel(folder: &Path, file: &str) -> Vec<(u64, f64)> {
+    let merged = folder.join("merged.json");
+    support::stdout(&["merge", file, "-o", merged.to_str().unwrap()]);
+    let flow: serde_json::Value = serde_json::from_slice(&std::fs::read(merged).unwrap()).unwrap();
+    let modules = flow["modules"].as_array().unwrap();
+    let is_kernel = |branch: &&serde_json::Value| modules[branch[1].as_u64().unwrap() as usize]["path"] == KERNEL;
+    let branches = modules.iter().flat_map(|module| module["branches"].as_array().unwrap());
+    let ends = |branch: &serde_json::Value| (branch[0].as_u64().unwrap(), branch[3].as_f64().unwrap());
+    branches.filter(is_kernel).map(ends).collect()
+}
+
+/// Streams of bursts that run through a system call lead into the kernel as branch stacks do: as often as they stand for, where the entry is known.
+#[test]
+fn system_calls_of_bursts_lead_to_the_entry_of_the_kernel() {
+    let folder = tempfile::tempdir().unwrap();
+    for has_code in [false, true] {
+        let Some(file) = calling(folder.path(), Some(b"entry_SYSCALL_64"), has_code) else { return };
+        // 40 streams and 2 more from A, and 2 from `other`, 10 executions each. Where `int $0x80` leads has no name.
+        assert_eq!(into_kernel(folder.path(), &file), [(A + 1, 420.0), (OTHER + 4, 20.0)]);
+        let csv = support::stdout(&["annotate", "-i", &file, "--format", "csv"]);
+        let led =
+            |at: u64| csv.lines().find(|line| line.contains(&format!(",{at:#x},"))).unwrap_or_else(|| panic!("{csv}"));
+        assert!(led(A + 1).contains("entry_SYSCALL_64 1"), "{csv}");
+        assert!(!led(OTHER + 1).contains("entry"), "{csv}");
+        let text = support::stdout(&["annotate", "-i", &file, "--color", "never"]);
+        assert!(text.contains("seen only to entry_SYSCALL_64"), "{text}");
+        // What samples count of the entry is shared by the calls: 42 to 2.
+        let folded = support::stdout(&["export", "--format", "folded", "-i", &file]);
+        let of = |stack: &str| {
+            let of_line = |line: &str| line.split_once(stack)?.1.strip_prefix(' ')?.parse::<f64>().ok();
+            folded.lines().find_map(of_line).unwrap_or_else(|| panic!("{stack}: {folded}"))
+        };
+        let [by_start, by_other] = ["_start;entry_SYSCALL_64", "other;entry_SYSCALL_64"].map(of);
+        assert!(by_other > 0.0 && (by_start / by_other - 21.0).abs() < 0.5, "{folded}");
+        assert!(folded.contains("work") && !folded.contains("entry_SYSCALL_64;"), "{folded}");
+        let annotated = support::stdout(&["annotate", "-f", "entry_SYSCALL_64", "--format", "json", "-i", &file]);
+        let annotated: serde_json::Value = serde_json::from_str(&annotated).unwrap();
+        assert_eq!(annotated["functions"][0]["calls"], 440.0, "{annotated:#}");
+    }
+}
+
+#[test]
+fn each_way_into_the_kernel_has_its_entry() {
+    let folder = tempfile::tempdir().unwrap();
+    let [by_start, by_interrupt, by_other] = [(A + 1, 420.0), (OTHER + 1, 20.0), (OTHER + 4, 20.0)];
+    let expected: [(&[u8], &[_]); 3] = [
+        (b"asm_int80_emulation", &[by_interrupt]),
+        (b"entry_INT80_compat", &[by_interrupt]),
+        (b"asm_fred_entrypoint_user", &[by_start, by_interrupt, by_other]),
+    ];
+    for (entry, expected) in expected {
+        let Some(file) = calling(folder.path(), Some(entry), false) else { return };
+        assert_eq!(into_kernel(folder.path(), &file), expected, "{}", String::from_utf8_lossy(entry));
+    }
+}
+
+#[test]
+fn where_a_system_call_leads_is_not_guessed() {
+    let folder = tempfile::tempdir().unwrap();
+    let module = format!("module={}", folder.path().join("four").display());
+    // Blocks with their counts. How sure shares are depends on what is known of the kernel's functions.
+    let counts = |file: &str| -> Vec<String> {
+        let csv = support::stdout(&["blocks", "-i", file, "--format", "csv", "--filter", &module]);
+        csv.lines().map(|line| line.split(',').take(10).collect::<Vec<_>>().join(",")).collect()
+    };
+    let Some(named) = calling(folder.path(), Some(b"entry_SYSCALL_64"), false).map(|file| counts(&file)) else {
+        return;
+    };
+    for entry in [None, Some(&b"entry"[..])] {
+        let Some(file) = calling(folder.path(), entry, false) else { return };
+        assert_eq!(into_kernel(folder.path(), &file), []);
+        assert_eq!(counts(&file), named, "blocks count the same");
+        let folded = support::stdout(&["export", "--format", "folded", "-i", &file]);
+        assert!(folded.contains("_start ") && !folded.contains("_start;"), "{folded}");
+    }
+}

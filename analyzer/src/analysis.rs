@@ -17,8 +17,8 @@ use crate::calls::{CallStackWalker, CallWalker, Calls, NamedCode};
 use crate::code::{Bitness, demangle};
 use crate::counting::{
     BlockCount, BlockSize, BrokenStreams, Code, CodeFeatures, CountScale, Decider, Detail, Group, GroupBy, GroupId,
-    Groups, Located, LocatedStart, ModuleCounts, ModuleHits, Spots, StartId, TaskGroups, count_module, locate,
-    mean_instruction_length, sums_by_block,
+    Groups, KernelEntries, Located, LocatedStart, ModuleCounts, ModuleHits, Spots, StartId, TaskGroups, count_module,
+    locate, mean_instruction_length, sums_by_block,
 };
 use crate::estimation::{Estimate, RanOn, estimate};
 use crate::flow::{AnalysedFlow, ChosenCount, of_recording};
@@ -271,8 +271,13 @@ pub fn analyze_paths(
         shortcomings
             .push(format!("{impossible} samples of {} claim fewer instructions than branches: left out", lbr.name));
     }
+    let has_bursts = sources.lbr.as_ref().is_some_and(|lbr| lbr.has_bursts);
+    let entries = match has_bursts && options.detail >= Detail::Branches {
+        true => KernelEntries::of(counted.iter(), &modules),
+        false => KernelEntries::default(),
+    };
     let flow = (options.detail >= Detail::Branches)
-        .then(|| of_recording(&located, &counted, &modules, estimate.as_ref(), &scale));
+        .then(|| of_recording(&located, &counted, &modules, estimate.as_ref(), &scale, &entries));
     let name_and_samples = |&event: &usize| (recording.events()[event].name.clone(), records.samples[event]);
     let unused_events = sources.unused.iter().map(name_and_samples).collect();
     let rule = sources.pair().map(|pair| options.rules.of(pair));
@@ -342,7 +347,7 @@ pub fn analyze_paths(
         let (spaces, factors) = (&Spaces::of(&totals, tasks), &factors.unwrap_or_default());
         let reading = Reading { what: Walked::Streams, recording, tasks, sources, selection, spaces, factors };
         let code = WalkedCode::new(analysis.counted.iter().map(|module| &module.counts), bytes_per_instruction);
-        let streams = || Streams::new(&code, spots, spaces.all());
+        let streams = || Streams::new(&code, spots, spaces.all(), &entries);
         let calls = if wants_calls {
             let walked = reading.walk(|| CallWalker::new(streams()), options.threads, progress)?;
             Some(Calls::of(&walked, &analysis.counted, &analysis.modules, analysis.scale.executions))

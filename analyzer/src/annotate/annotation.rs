@@ -212,7 +212,11 @@ fn functions(analysis: &Analysis, ranked: Vec<Ranked>, sampled: &SampledBlocks<'
         let code = match &module.counts.code {
             Code::Read(code) => code,
             Code::Unread { functions, .. } => {
-                annotated.extend(of_module.into_iter().map(|(rank, of)| (rank, without_code(of, functions))));
+                let named = |(rank, of): (usize, Ranked)| {
+                    let calls = all_ways.led_to(module.counts.module, of.symbol);
+                    (rank, AnnotatedFunction { calls, ..without_code(of, functions) })
+                };
+                annotated.extend(of_module.into_iter().map(named));
                 continue;
             }
         };
@@ -228,6 +232,7 @@ fn functions(analysis: &Analysis, ranked: Vec<Ranked>, sampled: &SampledBlocks<'
         };
         let mut blocks = blocks_by_symbol(code, of_module.iter().map(|(_, of)| of.symbol));
         for (rank, of) in of_module {
+            let led_to = all_ways.led_to(module.counts.module, of.symbol);
             let body = of_function.body(of.symbol, &blocks.remove(&of.symbol).unwrap_or_default());
             let function = AnnotatedFunction {
                 name: of.name,
@@ -237,7 +242,7 @@ fn functions(analysis: &Analysis, ranked: Vec<Ranked>, sampled: &SampledBlocks<'
                 executed_interval: of.executed_interval,
                 share_interval: of.share_interval,
                 time: of.time,
-                calls: body.calls,
+                calls: if ways.is_some() { body.calls } else { led_to },
                 has_ways: ways.is_some(),
                 blocks: body.blocks,
                 unreadable: body.unreadable,

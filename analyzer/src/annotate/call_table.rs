@@ -14,11 +14,17 @@ pub(crate) fn calls_of_functions(analysis: &Analysis) -> HashMap<(usize, Svma), 
     let mut calls = HashMap::new();
     let all_ways = WaysOf::new(analysis);
     for (index, module) in analysis.counted.iter().enumerate() {
-        let Code::Read(code) = &module.counts.code else { continue };
-        let (flow_index, ways) = all_ways.module(module, code);
+        let led_to = |symbol| all_ways.led_to(module.counts.module, symbol);
         let ran = module.blocks.iter().filter_map(|block| module.function_symbol(block.index));
+        let Code::Read(code) = &module.counts.code else {
+            calls.extend(ran.map(|symbol| ((index, symbol), led_to(symbol))));
+            continue;
+        };
+        let (flow_index, ways) = all_ways.module(module, code);
         for (symbol, blocks) in blocks_by_symbol(code, ran) {
-            calls.insert((index, symbol), Graph::new(code, &blocks, (flow_index, ways.as_ref())).calls(symbol));
+            let graph = Graph::new(code, &blocks, (flow_index, ways.as_ref()));
+            let called = if ways.is_some() { graph.calls(symbol) } else { led_to(symbol) };
+            calls.insert((index, symbol), called);
         }
     }
     calls

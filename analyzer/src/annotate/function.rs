@@ -12,7 +12,7 @@ use crate::annotate::loops::Loops;
 use crate::annotate::place::{Place, Places};
 use crate::annotate::time::TimeShare;
 use crate::annotate::ways::Ways;
-use crate::code::{Block, Evidence, instructions};
+use crate::code::{Block, Evidence, Terminator, instructions};
 use crate::counting::{AnalysedModule, BlockCount};
 use crate::flow::BranchCount;
 use crate::uncertainty::{Interval, SampledBlocks};
@@ -289,13 +289,16 @@ impl Code<'_> {
     }
 
     fn branch(&self, block: &Block, last: &Instruction) -> Option<Branch> {
-        let kind = block.terminator.branch().filter(|_| last.ip() == block.last.0)?;
         let went = self.ways.map(|ways| ways.taken(block.last));
+        // Where it is not known that a system call led into the kernel, nothing is said of it.
+        let is_call = block.terminator == Terminator::SystemCall && went.is_some_and(|went| !went.is_empty());
+        let kind = block.terminator.branch().or(is_call.then_some(BranchKind::SystemCall));
+        let kind = kind.filter(|_| last.ip() == block.last.0)?;
         // The sum of nothing is -0.
         let sum = |of: fn(&BranchCount) -> f64| went.map(|went| went.iter().map(of).sum::<f64>() + 0.0);
         let taken = sum(|branch| branch.count);
         let falls = kind == BranchKind::Conditional;
-        let is_computed = matches!(kind, BranchKind::IndirectJump | BranchKind::IndirectCall);
+        let is_computed = matches!(kind, BranchKind::IndirectJump | BranchKind::IndirectCall | BranchKind::SystemCall);
         let mut went_to: Vec<&BranchCount> = went.filter(|_| is_computed).into_iter().flatten().collect();
         went_to.sort_by(|one, other| other.count.total_cmp(&one.count));
         let others = went_to.len().saturating_sub(MOST_TARGETS);

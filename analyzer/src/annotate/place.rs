@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::Analysis;
-use crate::address::Svma;
+use crate::address::{FileOffset, Svma};
 use crate::code::{FunctionId, demangle};
 use crate::counting::{AnalysedModule, Code};
 use crate::flow::{AnalysedFlow, ModuleAddress};
-use crate::recording::base_name;
+use crate::recording::{KnownFunctions, base_name};
 
 /// An address in the code of any module.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct Place {
     pub module: Arc<str>,
     /// As the module's file states it; an offset in the file where its code was not read.
     pub address: Svma,
-    /// The function that holds it, demangled; `None` where the code was not read.
+    /// The function that holds it, demangled; `None` where neither code nor name is known.
     pub function: Option<Arc<str>>,
     /// How many bytes it is after the function's symbol.
     pub offset: u64,
@@ -52,13 +52,15 @@ pub(crate) fn in_function(name: &str, offset: i64) -> String {
 pub(crate) struct Places<'a> {
     /// By index in [`Analysis::counted`].
     counted: Vec<NamedModule<'a>>,
-    /// By module of the flow, one of `counted` if it was read.
+    /// By module of the flow, one of `counted`.
     of_flow: Vec<(Arc<str>, Option<usize>)>,
 }
 
 struct NamedModule<'a> {
     path: Arc<str>,
     code: Option<&'a AnalysedModule>,
+    /// Of code that was not read.
+    functions: Option<&'a KnownFunctions>,
     /// Names can be long, and many places may be in one function.
     names: RefCell<HashMap<FunctionId, Arc<str>>>,
 }
@@ -71,13 +73,18 @@ impl<'a> Places<'a> {
                 Code::Read(code) => Some(code),
                 Code::Unread { .. } => None,
             },
+            functions: match &module.counts.code {
+                Code::Read(_) => None,
+                Code::Unread { functions, .. } => Some(functions),
+            },
             names: RefCell::default(),
         };
         let flow = analysis.flow.as_ref().map(AnalysedFlow::flow);
         let modules = flow.iter().flat_map(|flow| &flow.modules);
         let mut of_flow: Vec<(Arc<str>, Option<usize>)> =
             modules.map(|of| (of.module.path.as_str().into(), None)).collect();
-        for (index, module) in analysis.counted.iter().enumerate().filter(|(_, module)| module.is_read()) {
+        for (index, module) in analysis.counted.iter().enumerate() {
+            // Where a module was read, what comes after it are samples at addresses that are no code of it.
             if let Some(of) = analysis.flow.as_ref().and_then(|flow| flow.index_of(module.counts.module)) {
                 of_flow[of].1.get_or_insert(index);
             }
@@ -95,12 +102,16 @@ impl<'a> Places<'a> {
 
     /// Of an address in a module of the analysis.
     pub fn in_module(&self, index: usize, address: Svma) -> Place {
-        let NamedModule { path, code, names } = &self.counted[index];
+        let NamedModule { path, code, functions, names } = &self.counted[index];
         let function = code.and_then(|code| Some((code, code.functions.at(address)?)));
         let named = function.map(|(code, id)| {
             let mut names = names.borrow_mut();
             let name = names.entry(id).or_insert_with(|| demangle(&code.functions.name(id)).into());
             (name.clone(), address.0 - code.functions.get(id).symbol.0)
+        });
+        let named = named.or_else(|| {
+            let function = (*functions)?.around(FileOffset(address.0))?;
+            Some((demangle(&function.name).into(), address.0 - function.start.0))
         });
         let offset = named.as_ref().map_or(0, |(_, offset)| *offset);
         Place { module: path.clone(), address, function: named.map(|(name, _)| name), offset }

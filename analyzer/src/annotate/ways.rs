@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use crate::address::Svma;
 use crate::counting::AnalysedModule;
 use crate::flow::{AnalysedFlow, BranchCount, Flow, ModuleAddress, ModuleFlow};
+use crate::recording::ModuleId;
 use crate::{Analysis, CountedModule};
 
 /// What a flow says of the ways into and out of the blocks of a module.
@@ -32,6 +33,14 @@ impl<'a> WaysOf<'a> {
         let Some(flow) = self.flow else { return (None, None) };
         let index = flow.only_index_of(module.counts.module);
         (index, index.and_then(|index| Ways::of(flow.flow(), &self.arrivals, index, code)))
+    }
+
+    /// How often branches were seen to lead to an address of a module of which no range is known; `None` if none was seen. Example: where system
+    /// calls of bursts enter the kernel.
+    pub fn led_to(&self, module: ModuleId, at: Svma) -> Option<f64> {
+        let index = self.flow?.only_index_of(module)?;
+        let arrivals = equal(self.arrivals.0.get(index)?, |arrival| arrival.to, at);
+        (!arrivals.is_empty()).then(|| arrivals.iter().map(|arrival| arrival.count).sum())
     }
 }
 
@@ -65,7 +74,7 @@ impl<'a> Ways<'a> {
     /// Of a module of a flow; `None` if no range of it is known.
     fn of(flow: &'a Flow, arrivals: &'a Arrivals, index: usize, code: &AnalysedModule) -> Option<Self> {
         let of = flow.modules.get(index).filter(|of| !of.ranges.is_empty())?;
-        let fallen = code.fall_throughs(of).into_iter().map(|way| (way.from, way.count)).collect();
+        let fallen = code.fall_throughs(&of.ranges).into_iter().map(|way| (way.from, way.count)).collect();
         Some(Ways { of, fallen, arrivals: arrivals.0.get(index)? })
     }
 

@@ -71,7 +71,7 @@ pub fn bolt_edges(
     };
     labels.extend(code.blocks.blocks().iter().filter_map(stated_target));
 
-    for way in code.fall_throughs(&flow.modules[module]) {
+    for way in code.fall_throughs(&flow.modules[module].ranges) {
         let next = code.blocks.block_at(way.to).map(|index| &code.blocks.blocks()[index]);
         let is_lone_jump = next.is_some_and(|next| next.terminator == Terminator::Jump && next.instructions == 1);
         let stays = || {

@@ -1,7 +1,7 @@
 //! All bursts and stacks, walked and added up.
 
 use crate::calls::{CallerTree, Walk};
-use crate::walks::{Streams, WalkedStack, Walker};
+use crate::walks::{Known, Streams, WalkedStack, Walker};
 
 /// Walks bursts and stacks for calling contexts.
 pub struct CallWalker<'a> {
@@ -28,13 +28,16 @@ impl<'a> CallWalker<'a> {
             self.walk.begin(function);
         }
         for branch in stack.branches {
-            let Some(stream) = self.streams.get(stack.space, at, branch) else { return };
-            match &stream.parts {
-                Some(_) if at.is_none() => self.walk.begin(stream.function),
-                Some(parts) => parts.iter().for_each(|part| self.walk.run(part.function, part.instructions)),
-                None => self.walk.lose(stream.function),
+            for stream in self.streams.get(stack.space, at, branch) {
+                match &stream.parts {
+                    // What the kernel's entry executes, samples count: only how that is shared between those who call it is told here.
+                    _ if stream.known == Known::WayBack => self.walk.run(stream.function, 1),
+                    Some(_) if at.is_none() => self.walk.begin(stream.function),
+                    Some(parts) => parts.iter().for_each(|part| self.walk.run(part.function, part.instructions)),
+                    None => self.walk.lose(stream.function),
+                }
+                self.walk.go(&stream.transfer, stream.target);
             }
-            self.walk.go(&stream.transfer, stream.target);
             at = Some(branch.to);
         }
     }

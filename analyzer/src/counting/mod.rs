@@ -6,6 +6,7 @@ mod broken;
 mod code_features;
 mod groups;
 mod interval_sum;
+mod kernel_entries;
 mod locate;
 mod module_counts;
 mod scale;
@@ -19,6 +20,7 @@ pub use broken::BrokenStreams;
 pub use code_features::CodeFeatures;
 pub use groups::{Group, GroupBy, GroupId, Groups, TaskGroups, UNKNOWN_CGROUP};
 pub(crate) use interval_sum::{Executions, IntervalSum, sum_over_addresses};
+pub(crate) use kernel_entries::KernelEntries;
 pub use locate::{
     Detail, Located, LocatedBranch, LocatedCut, LocatedIp, LocatedPath, LocatedStart, LocatedStream, ModuleHits,
     StartId, Stream, TakenBranch, granule_of, locate,

@@ -62,14 +62,14 @@ impl AnalysedModule {
 
     /// Executions of each block along the ranges of a module: those that run through its last instruction.
     pub fn executions(&self, of: &ModuleFlow) -> Vec<f64> {
-        self.sums(of, |last, range| if self.blocks.blocks()[last].last == range.last { last + 1 } else { last })
+        self.sums(&of.ranges, |last, range| if self.blocks.blocks()[last].last == range.last { last + 1 } else { last })
     }
 
     /// By block, executions of the ranges that begin in it or before and reach beyond: `end` says of the last block of a range up to which
     /// one, that not included.
-    fn sums(&self, of: &ModuleFlow, end: impl Fn(usize, &RangeCount) -> usize) -> Vec<f64> {
+    fn sums(&self, ranges: &[RangeCount], end: impl Fn(usize, &RangeCount) -> usize) -> Vec<f64> {
         let mut sum = IntervalSum::new(self.blocks.blocks().len());
-        for range in &of.ranges {
+        for range in ranges {
             let Some((first, last)) = self.ends(range) else { continue };
             let executions = Executions { count: range.count, intervals: 1 };
             self.breaks.for_each_piece(first, end(last, range), |first, end| sum.add(first, end, executions));
@@ -90,14 +90,14 @@ impl AnalysedModule {
         sums
     }
 
-    /// How often control fell through from each block into the next along the ranges of a module, by address.
-    pub fn fall_throughs(&self, of: &ModuleFlow) -> Vec<FallThrough> {
+    /// How often control fell through from each block into the next along ranges of the module, by address.
+    pub fn fall_throughs(&self, ranges: &[RangeCount]) -> Vec<FallThrough> {
         let blocks = self.blocks.blocks();
         let way = |(index, count): (usize, f64)| {
             let (block, next) = (&blocks[index], &blocks[self.blocks.following(index)?]);
             Some(FallThrough { from: block.last, terminator: block.terminator, to: next.start, count })
         };
-        self.sums(of, |last, _| last)
+        self.sums(ranges, |last, _| last)
             .into_iter()
             .enumerate()
             .filter(|(_, count)| *count > 0.0)

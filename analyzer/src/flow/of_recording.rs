@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use crate::address::{FileOffset, Svma};
 use crate::code::Terminator;
-use crate::counting::{AnalysedModule, Code, CountScale, Located, ModuleCounts, ModuleHits, StartId, TakenBranch};
+use crate::counting::{
+    AnalysedModule, Code, CountScale, KernelEntries, Located, ModuleCounts, ModuleHits, StartId, TakenBranch,
+};
 use crate::estimation::Estimate;
-use crate::flow::{AnalysedFlow, BranchCount, FlowBuilder, IpCount, ModuleAddress, RangeCount};
+use crate::flow::{AnalysedFlow, BranchCount, FallThrough, FlowBuilder, IpCount, ModuleAddress, RangeCount};
 use crate::recording::{Module, ModuleId, ModuleKind, ModuleTable, Weight};
 
 /// Makes the flow of what was located with [`Detail::Branches`](crate::counting::Detail::Branches).
@@ -17,6 +19,7 @@ pub(crate) fn of_recording(
     modules: &ModuleTable,
     estimate: Option<&Estimate>,
     scale: &CountScale,
+    entries: &KernelEntries,
 ) -> AnalysedFlow {
     let mut builder = FlowBuilder::default();
     builder.seen += located.streams as f64;
@@ -29,7 +32,7 @@ pub(crate) fn of_recording(
         }
         indexes.insert(id, builder.module(&module, code.is_some()));
     }
-    let maker = Maker { codes, indexes, estimate, scale };
+    let maker = Maker { codes, indexes, estimate, scale, entries };
     for (&id, hits) in &located.modules {
         if modules.get(id).kind == ModuleKind::Unknown {
             builder.left_out.branches +=
@@ -71,6 +74,7 @@ struct Maker<'a> {
     indexes: HashMap<ModuleId, usize>,
     estimate: Option<&'a Estimate>,
     scale: &'a CountScale,
+    entries: &'a KernelEntries,
 }
 
 impl Maker<'_> {
@@ -82,6 +86,7 @@ impl Maker<'_> {
     fn add_module(&self, id: ModuleId, hits: &ModuleHits, builder: &mut FlowBuilder) {
         let (Some(&index), Some(&code)) = (self.indexes.get(&id), self.codes.get(&id)) else { return };
         let lines = code.map(|code| code.lines());
+        let mut ranges = Vec::with_capacity(hits.streams.len());
         for stream in &hits.streams {
             let count = self.executions(stream.burst, stream.weight);
             let executed = match &lines {
@@ -89,10 +94,14 @@ impl Maker<'_> {
                 None => Ok(Some((Svma(stream.start.0), Svma(stream.end.0)))),
             };
             match executed {
-                Ok(Some((first, last))) => builder.add_range(index, RangeCount { first, last, count }),
+                Ok(Some((first, last))) => ranges.push(RangeCount { first, last, count }),
                 Ok(None) => {}
                 Err(_) => builder.left_out.streams += count,
             }
+        }
+        ranges.iter().for_each(|range| builder.add_range(index, *range));
+        if let Some(code) = code.filter(|_| !self.entries.is_empty()) {
+            self.add_system_calls(index, code, &ranges, builder);
         }
         for taken in &hits.taken {
             let count = self.executions(taken.burst, taken.weight);
@@ -110,6 +119,18 @@ impl Maker<'_> {
             match self.place(id, ip.at) {
                 Some(ModuleAddress { at, .. }) => builder.add_sample(index, IpCount { at, count }),
                 None => builder.left_out.samples += count,
+            }
+        }
+    }
+
+    /// What runs straight through a system call has entered the kernel in between: the branch there is that of hardware stacks. Control goes on
+    /// after it along the range.
+    fn add_system_calls(&self, index: usize, code: &AnalysedModule, ranges: &[RangeCount], builder: &mut FlowBuilder) {
+        let is_call = |way: &FallThrough| way.terminator == Terminator::SystemCall;
+        for FallThrough { from, count, .. } in code.fall_throughs(ranges).into_iter().filter(is_call) {
+            let entry = self.entries.of_instruction(code, from);
+            if let Some(to) = entry.and_then(|entry| self.place(entry.module, entry.offset)) {
+                builder.add_branch(index, BranchCount { from, to, count, mispredicted: 0.0 });
             }
         }
     }

@@ -12,7 +12,7 @@ use crate::paths::trips::TripSums;
 use crate::paths::{BranchEvent, NoDestination, PathQuery};
 use crate::recording::Weight;
 use crate::uncertainty::Slice;
-use crate::walks::{BlockKey, Streams, SuffixTree, TreeKey, WalkedStack, Walker};
+use crate::walks::{BlockKey, Known, Streams, SuffixTree, TreeKey, WalkedStack, Walker};
 
 /// Nodes of a tree of paths; each takes up to 900 bytes.
 const MOST_NODES: usize = 1 << 16;
@@ -136,53 +136,63 @@ impl<'a> PathWalker<'a> {
         let (mut all, mut last): (u64, _) = (0, None);
         for branch in stack.branches {
             found.1.facts.add(branch, is_timed);
-            let Some(stream) = streams.get(stack.space, at, branch) else { break };
-            match &stream.parts {
-                Some(_) if at.is_none() && !has_order => {}
-                Some(_) if at.is_none() => {
-                    activations.begin(stream.function, &mut found);
-                    activations.come_from(stream.ends[0], map, &mut found);
-                }
-                Some(parts) => {
-                    for part in parts {
-                        if has_order {
-                            activations.run_into(part.function, &mut found);
-                        }
-                        all = all.saturating_add(part.instructions);
-                        let module = part.function.module();
-                        for index in part.blocks.0..part.blocks.1 {
-                            let key = BlockKey { module, index };
-                            if has_order {
-                                activations.run(key, map, &mut found);
-                            }
-                            if wanted.is_some_and(|wanted| wanted.blocks.contains(&key)) {
-                                found.1.arrive(recent, wanted.map_or(0, |wanted| wanted.branches));
-                            }
-                        }
-                    }
-                    if is_timed && found.1.has_cycles {
-                        let size = |key| u64::from(map.block(key).instructions);
-                        found.1.cycles.add(parts, branch.flags.cycles(), size);
-                    }
-                }
-                None => {
-                    if has_order {
+            for stream in streams.get(stack.space, at, branch) {
+                match &stream.parts {
+                    Some(_) if at.is_none() && !has_order => {}
+                    Some(_) if at.is_none() => {
                         activations.begin(stream.function, &mut found);
+                        activations.come_from(stream.ends[0], map, &mut found);
                     }
-                    recent.clear();
+                    Some(parts) => {
+                        for part in parts {
+                            if has_order {
+                                activations.run_into(part.function, &mut found);
+                            }
+                            all = all.saturating_add(part.instructions);
+                            let module = part.function.module();
+                            for index in part.blocks.0..part.blocks.1 {
+                                let key = BlockKey { module, index };
+                                if has_order {
+                                    activations.run(key, map, &mut found);
+                                }
+                                if wanted.is_some_and(|wanted| wanted.blocks.contains(&key)) {
+                                    found.1.arrive(recent, wanted.map_or(0, |wanted| wanted.branches));
+                                }
+                            }
+                        }
+                        if is_timed && found.1.has_cycles {
+                            let size = |key| u64::from(map.block(key).instructions);
+                            found.1.cycles.add(parts, branch.flags.cycles(), size);
+                        }
+                    }
+                    None => {
+                        if has_order {
+                            activations.begin(stream.function, &mut found);
+                        }
+                        recent.clear();
+                    }
                 }
-            }
-            if has_order {
-                activations.go(&stream.transfer, stream.target, &mut found);
-            }
-            if let Some(wanted) = wanted {
-                remember(recent, stream.ends, wanted.branches);
-                if wanted.event.is_some_and(|event| event.is_of(branch.flags)) {
-                    found.1.arrive(recent, wanted.branches);
+                if has_order {
+                    activations.go(&stream.transfer, stream.target, &mut found);
                 }
+                match (*wanted, stream.known) {
+                    (None, _) => {}
+                    // Which branches led back from the kernel's entry is not known.
+                    (Some(wanted), Known::WayBack) if wanted.blocks.contains(&stream.ends[0]) => {
+                        found.1.arrive(recent, wanted.branches);
+                    }
+                    (Some(_), Known::WayBack) => {}
+                    (Some(wanted), known) => {
+                        remember(recent, stream.ends, wanted.branches);
+                        let is_event = wanted.event.is_some_and(|event| event.is_of(branch.flags));
+                        if known == Known::Recorded && is_event {
+                            found.1.arrive(recent, wanted.branches);
+                        }
+                    }
+                }
+                last = Some((stream.target.function, stream.ends[1]));
             }
             at = Some(branch.to);
-            last = Some((stream.target.function, stream.ends[1]));
         }
         // The newest branch may have gone around once more, or out.
         if let Some((_, block)) = last.filter(|(function, _)| activations.current() == Some(*function)) {

@@ -46,6 +46,11 @@ impl KnownFunctions {
         self.0.get(index as usize)
     }
 
+    /// The function of that name; of several the first one.
+    pub fn named(&self, name: &str) -> Option<&KnownFunction> {
+        self.0.iter().find(|function| function.name == name)
+    }
+
     /// The function around a place.
     pub fn around(&self, at: FileOffset) -> Option<&KnownFunction> {
         self.get(self.at(at)?)
@@ -77,5 +82,7 @@ mod tests {
         );
         assert_eq!([0x80, 0x90, u64::MAX - 1, u64::MAX].map(name), [None, None, Some("last"), None]);
         assert_eq!(functions.get(99), None);
+        assert_eq!(functions.named("second").map(|function| function.start), Some(FileOffset(0x40)));
+        assert_eq!(["empty", "thirs"].map(|name| functions.named(name)), [None, None]);
     }
 }

@@ -5,7 +5,9 @@ use std::ops::Range;
 
 use crate::address::{Avma, FileOffset, Svma};
 use crate::code::{Block, Terminator};
-use crate::counting::{AnalysedModule, Code, GroupId, LocatedStream, ModuleCounts, Spot, UnreadBlock, is_kernel};
+use crate::counting::{
+    AnalysedModule, Code, GroupId, KernelEntries, LocatedStream, ModuleCounts, Spot, UnreadBlock, is_kernel,
+};
 use crate::recording::{KnownFunctions, ModuleId, Weight};
 use crate::uncertainty::SliceSums;
 use crate::walks::{FunctionKey, Target, Transfer};
@@ -21,6 +23,8 @@ enum CodeOfModule<'a> {
         code: &'a AnalysedModule,
         /// By block, the instructions of all blocks before it.
         instructions: Vec<u64>,
+        /// The blocks that end with system calls.
+        calls: Vec<usize>,
     },
     Unread {
         blocks: &'a [UnreadBlock],
@@ -53,6 +57,17 @@ pub struct Part {
     pub instructions: u64,
 }
 
+/// A system call in a straight line.
+#[derive(Clone, Copy, Debug)]
+pub struct SystemCall {
+    /// Its instruction.
+    pub at: FileOffset,
+    /// The instruction after it.
+    pub after: FileOffset,
+    /// Where it enters the kernel.
+    pub entry: Spot,
+}
+
 /// Functions that a straight line runs through, most often one. What runs through more is no code that a compiler made.
 const MOST_PARTS: usize = 64;
 
@@ -73,7 +88,10 @@ impl<'a> WalkedCode<'a> {
             modules.entry(counts.module).or_insert_with(|| match &counts.code {
                 Code::Read(code) => {
                     let mut sizes = code.blocks.blocks().iter().map(|block| u64::from(block.instructions));
-                    CodeOfModule::Read { code, instructions: sums(&mut sizes) }
+                    let is_call =
+                        |(index, block): (usize, &Block)| (block.terminator == Terminator::SystemCall).then_some(index);
+                    let calls = code.blocks.blocks().iter().enumerate().filter_map(is_call).collect();
+                    CodeOfModule::Read { code, instructions: sums(&mut sizes), calls }
                 }
                 Code::Unread { blocks, functions, .. } => {
                     let mut sizes =
@@ -89,7 +107,7 @@ impl<'a> WalkedCode<'a> {
     pub fn parts(&self, start: Spot, end: Spot, to_kernel: bool) -> Option<Vec<Part>> {
         let mut parts: Vec<Part> = Vec::new();
         match self.modules.get(&start.module)? {
-            CodeOfModule::Read { code, instructions } => {
+            CodeOfModule::Read { code, instructions, .. } => {
                 let blocks = code.blocks.blocks();
                 let line = straight_line(start.offset, end.offset, to_kernel);
                 let mut fits = true;
@@ -126,6 +144,29 @@ impl<'a> WalkedCode<'a> {
         }
     }
 
+    /// The first system calls that a stream goes on after, so many at most, as far as it is known where they enter the kernel.
+    pub fn system_calls(&self, start: Spot, end: Spot, entries: &KernelEntries, most: usize) -> Vec<SystemCall> {
+        let Some(CodeOfModule::Read { code, calls, .. }) = self.modules.get(&start.module) else { return Vec::new() };
+        let mut found = Vec::new();
+        let offset = |at| code.binary.image.file_offset_of_svma(at).map(FileOffset);
+        let visit = |first, end_block| {
+            let of_piece = calls.get(calls.partition_point(|index| *index < first)..).unwrap_or_default();
+            let of_piece = of_piece.iter().take_while(|index| **index < end_block);
+            for block in of_piece.take(most - found.len()).filter_map(|index| code.blocks.blocks().get(*index)) {
+                let call = offset(block.last).filter(|at| *at != end.offset).and_then(|at| {
+                    let entry = entries.of_instruction(code, block.last)?;
+                    Some(SystemCall { at, after: offset(block.end)?, entry })
+                });
+                found.extend(call);
+            }
+        };
+        // What is no straight line has no system calls.
+        match code.lines().for_each_piece(&straight_line(start.offset, end.offset, false), visit) {
+            Ok(()) => found,
+            Err(_) => Vec::new(),
+        }
+    }
+
     /// The block around a place.
     pub fn block_at(&self, spot: Spot) -> BlockKey {
         let index = match self.modules.get(&spot.module) {
@@ -139,6 +180,18 @@ impl<'a> WalkedCode<'a> {
             None => None,
         };
         BlockKey { module: spot.module, index: index.map_or(BlockKey::NOWHERE, |index| index as u32) }
+    }
+
+    /// The block that holds the entry of the kernel, if it was seen running.
+    pub fn entered(&self, entry: Spot) -> BlockKey {
+        let key = self.block_at(entry);
+        let is_in = match self.modules.get(&entry.module) {
+            Some(CodeOfModule::Unread { blocks, .. }) => {
+                blocks.get(key.index as usize).is_some_and(|block| entry.offset < block.end)
+            }
+            _ => true,
+        };
+        if is_in { key } else { BlockKey { index: BlockKey::NOWHERE, ..key } }
     }
 
     /// The function of a place.

@@ -24,7 +24,7 @@ pub(crate) use code::{BlockKey, Part, WalkedCode};
 pub use function::FunctionKey;
 pub(crate) use read::{Reading, Spaces, Walked, WalkedStack, Walker};
 pub(crate) use shadow_stack::{Frames, ShadowStack};
-pub(crate) use streams::{Space, SpaceId, Streams};
+pub(crate) use streams::{Known, Space, SpaceId, Streams};
 pub use transfer::{Target, Transfer};
 pub(crate) use tree::{SuffixTree, TreeKey, TreeSum};
 

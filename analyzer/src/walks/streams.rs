@@ -1,11 +1,19 @@
 //! What streams are in the code: looked up once for each.
+//!
+//! Where nothing records branches of the kernel, a stream runs straight through system calls. If it is known where these enter the kernel, it is
+//! told as a stack of the hardware would have it, but for what the kernel did:
+//!
+//! ```text
+//! recorded   A .. syscall .. jmp B
+//! told       A .. syscall -> entry of the kernel      the entry -> after it .. jmp B
+//! ```
 
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 use perfdata::{Branch, BranchKind};
 
-use crate::address::Avma;
-use crate::counting::{Spots, is_kernel};
+use crate::address::{Avma, FileOffset};
+use crate::counting::{KernelEntries, Spot, Spots, is_kernel};
 use crate::recording::AddressSpace;
 use crate::walks::{BlockKey, FunctionKey, Part, Target, Transfer, WalkedCode, fold};
 
@@ -23,9 +31,23 @@ pub struct Space {
     pub kernel: u32,
 }
 
+/// How it is known that a branch was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Known {
+    /// It was recorded.
+    Recorded,
+    /// A system call in the middle of what was recorded.
+    Call,
+    /// The way back of that: where in the kernel it begins is not known. The stream is the entry of the kernel, of which one instruction ran at
+    /// least.
+    WayBack,
+}
+
 /// A stream, and the branch at its end.
 #[derive(Clone, Debug)]
 pub struct WalkedStream {
+    /// How the branch is known.
+    pub known: Known,
     /// What it executes; nothing where its start is not known, `None` where no code can have made it.
     pub parts: Option<Vec<Part>>,
     /// The function of the branch.
@@ -43,35 +65,41 @@ pub struct Streams<'a> {
     code: &'a WalkedCode<'a>,
     spots: &'a Spots,
     spaces: &'a [Space],
-    known: HashTable<Known>,
+    entries: &'a KernelEntries,
+    known: HashTable<LookedUp>,
 }
 
 /// Which stream: its address space, where it starts, if that is known, and the branch at its end.
 type Key = (SpaceId, Option<Avma>, Avma, Avma, BranchKind);
 
-struct Known {
+struct LookedUp {
     key: Key,
-    stream: WalkedStream,
+    /// Several where it runs through system calls.
+    streams: Vec<WalkedStream>,
 }
+
+/// System calls of a stream that are told.
+const MOST_CALLS: usize = 64;
 
 impl<'a> Streams<'a> {
     /// None are known yet.
-    pub fn new(code: &'a WalkedCode<'a>, spots: &'a Spots, spaces: &'a [Space]) -> Self {
-        Streams { code, spots, spaces, known: HashTable::new() }
+    pub fn new(code: &'a WalkedCode<'a>, spots: &'a Spots, spaces: &'a [Space], entries: &'a KernelEntries) -> Self {
+        Streams { code, spots, spaces, entries, known: HashTable::new() }
     }
 
-    /// The stream from a branch target to a branch.
-    pub fn get(&mut self, id: SpaceId, start: Option<Avma>, branch: &Branch) -> Option<&WalkedStream> {
-        let Streams { code, spots, spaces, known } = self;
-        let space = spaces.get(id.0 as usize)?;
+    /// The stream from a branch target to a branch: with the way into the kernel and back at each system call in it. Nothing of a space that is
+    /// not known.
+    pub fn get(&mut self, id: SpaceId, start: Option<Avma>, branch: &Branch) -> &[WalkedStream] {
+        let Streams { code, spots, spaces, entries, known } = self;
+        let Some(space) = spaces.get(id.0 as usize) else { return &[] };
         let key = (id, start, branch.from, branch.to, branch.flags.kind());
-        Some(match known.entry(hash(&key), |known| known.key == key, |known| hash(&known.key)) {
-            Entry::Occupied(known) => &known.into_mut().stream,
+        match known.entry(hash(&key), |known| known.key == key, |known| hash(&known.key)) {
+            Entry::Occupied(known) => &known.into_mut().streams,
             Entry::Vacant(free) => {
-                let stream = look_up(code, spots, space, start, branch);
-                &free.insert(Known { key, stream }).into_mut().stream
+                let streams = look_up(code, (spots, space), entries, start, branch);
+                &free.insert(LookedUp { key, streams }).into_mut().streams
             }
-        })
+        }
     }
 
     /// The function of an address.
@@ -87,7 +115,13 @@ fn hash((space, start, from, to, kind): &Key) -> u64 {
     fold(start ^ u64::from(space.0).rotate_left(40), from.0 ^ to.0.rotate_left(32) ^ u64::from(kind.0).rotate_left(16))
 }
 
-fn look_up(code: &WalkedCode<'_>, spots: &Spots, space: &Space, start: Option<Avma>, branch: &Branch) -> WalkedStream {
+fn look_up(
+    code: &WalkedCode<'_>,
+    (spots, space): (&Spots, &Space),
+    entries: &KernelEntries,
+    start: Option<Avma>,
+    branch: &Branch,
+) -> Vec<WalkedStream> {
     let spot = |at| spots.of(at, space.guest, (&space.mappings, space.kernel));
     let (from, to) = (spot(branch.from), spot(branch.to));
     let (by_kernel, to_kernel) = (is_kernel(branch.from), is_kernel(branch.to));
@@ -96,19 +130,72 @@ fn look_up(code: &WalkedCode<'_>, spots: &Spots, space: &Space, start: Option<Av
         (true, false) => Transfer::LeaveKernel,
         _ => code.transfer(branch, from, to),
     };
+    let mut streams = Vec::with_capacity(1);
     let parts = match start.map(|start| (start, spot(start))) {
         None => Some(Vec::new()),
         Some((start, first)) => {
             let is_straight = start <= branch.from && (first.module, first.base) == (from.module, from.base);
             let to_kernel = !by_kernel && to_kernel;
-            if is_straight { code.parts(first, from, to_kernel) } else { None }
+            let parts = if is_straight { code.parts(first, from, to_kernel) } else { None };
+            match parts.is_some() && !by_kernel && !entries.is_empty() {
+                true => match through_calls(code, entries, (start, first, from), to_kernel) {
+                    Some((calls, rest)) => {
+                        streams.extend(calls);
+                        Some(rest)
+                    }
+                    None => parts,
+                },
+                false => parts,
+            }
         }
     };
-    WalkedStream {
+    streams.push(WalkedStream {
+        known: Known::Recorded,
         parts,
         function: code.target(branch.from, from).function,
         ends: [code.block_at(from), code.block_at(to)],
         transfer,
         target: code.target(branch.to, to),
+    });
+    streams
+}
+
+/// A stream up to the last system call in it, the way back of that included, and what comes after. `None` where there is no system call in it of
+/// which it is known where it leads.
+fn through_calls(
+    code: &WalkedCode<'_>,
+    entries: &KernelEntries,
+    (mut start, mut first, last): (Avma, Spot, Spot),
+    to_kernel: bool,
+) -> Option<(Vec<WalkedStream>, Vec<Part>)> {
+    let calls = code.system_calls(first, last, entries, MOST_CALLS);
+    let mut streams = Vec::with_capacity(2 * calls.len());
+    for call in calls {
+        let at = |offset: FileOffset| Avma(start.0.wrapping_add(offset.0.wrapping_sub(first.offset.0)));
+        let (from, after) = (Spot { offset: call.at, ..first }, Spot { offset: call.after, ..first });
+        let (from_avma, after_avma) = (at(call.at), at(call.after));
+        let function = code.target(from_avma, from).function;
+        // It is where code of the kernel ran: nobody asks for its address.
+        let entry = code.target(Avma(call.entry.offset.0), call.entry);
+        let entered = code.entered(call.entry);
+        streams.push(WalkedStream {
+            known: Known::Call,
+            parts: Some(code.parts(first, from, true)?),
+            function,
+            ends: [code.block_at(from), entered],
+            transfer: Transfer::EnterKernel,
+            target: entry,
+        });
+        streams.push(WalkedStream {
+            known: Known::WayBack,
+            parts: Some(Vec::new()),
+            function: entry.function,
+            ends: [entered, code.block_at(after)],
+            transfer: Transfer::LeaveKernel,
+            // Where the next function begins after the call, it is no signal handler.
+            target: Target { function, at: after_avma, is_entry: false },
+        });
+        (start, first) = (after_avma, after);
     }
+    if streams.is_empty() { None } else { Some((streams, code.parts(first, last, to_kernel)?)) }
 }

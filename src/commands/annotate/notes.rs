@@ -18,7 +18,9 @@ pub fn of_branch(function: &AnnotatedFunction, block: &AnnotatedBlock) -> Option
     let outside = || branch.target.as_ref().filter(|target| is_outside(function, target)).map(Place::name);
     let went = match branch.kind {
         BranchKind::Conditional => taken(function, block, branch),
-        BranchKind::IndirectCall | BranchKind::IndirectJump => computed(function, block, branch),
+        BranchKind::IndirectCall | BranchKind::IndirectJump | BranchKind::SystemCall => {
+            computed(function, block, branch)
+        }
         _ => None,
     };
     let target = if branch.kind == BranchKind::Call { branch.target.as_ref().map(Place::name) } else { outside() };

@@ -39,6 +39,12 @@ const MOST: u64 = 64 << 20;
 /// and those of a function. Of a longer one, and of code without a symbol, the pages are copied in which samples fell.
 const LONGEST_FUNCTION: u64 = 1 << 20;
 const PAGE: u64 = 4096;
+/// Where system calls enter the kernel (arch/x86/entry), of 64-bit and of 32-bit code: no sample falls there while the kernel has interrupts off,
+/// and they are kept all the same. They tell where the system calls of bursts lead.
+const ENTRIES: [&str; 5] =
+    ["entry_SYSCALL_64", "entry_SYSCALL_compat", "entry_SYSENTER_compat", "asm_int80_emulation", "entry_INT80_compat"];
+/// With FRED, all lead here.
+const FRED: &str = "asm_fred_entrypoint_user";
 /// Bytes of a piece in a record.
 const PIECE: usize = 32 << 10;
 
@@ -107,13 +113,17 @@ impl KernelHits {
         if let Ok(kcore) = &kcore {
             addresses.retain(|at| kcore.has(*at));
         }
-        let symbols = Symbols::around(&root.join("proc/kallsyms"), &addresses);
+        let entries = if has_fred(&root.join("proc/cpuinfo")) { &[FRED][..] } else { &ENTRIES };
+        let symbols = Symbols::around(&root.join("proc/kallsyms"), &addresses, entries);
         let without_names = symbols.as_ref().err().filter(|_| kcore.is_ok()).map(|error| {
             format!("functions of the kernel have no names: /proc/kallsyms cannot be read ({})", plain(error))
         });
         let symbols = symbols.unwrap_or_default();
         let (code, degradation) = match kcore {
             Ok(kcore) => {
+                let of_entry = |(range, name): &(Range<u64>, String)| entries.contains(&&**name).then_some(range.start);
+                addresses.extend(symbols.functions.iter().filter_map(of_entry));
+                addresses.sort_unstable();
                 let (ranges, no_room) = ranges(&addresses, &symbols);
                 let missing = (self.left_out || no_room).then(|| {
                     format!(
@@ -137,6 +147,13 @@ impl KernelHits {
         bodies.extend(MadeCode::Named { since: 0, pid: KERNEL_PID, names: names.collect() }.to_record_bodies());
         KernelCode { bodies, degradation: degradation.or(without_names) }
     }
+}
+
+/// Whether the kernel uses FRED: it takes the flag out of the list where it does not.
+fn has_fred(cpuinfo: &Path) -> bool {
+    let list = std::fs::read_to_string(cpuinfo).unwrap_or_default();
+    let flags = list.lines().find(|line| line.starts_with("flags"));
+    flags.is_some_and(|flags| flags.split_ascii_whitespace().any(|flag| flag == "fred"))
 }
 
 /// The bytes of these ranges, and where they begin.
@@ -250,6 +267,21 @@ mod tests {
         assert_eq!(pieces, [(AT + 0x40, 0x140)], "two functions, one after the other");
         assert_eq!(names, [(AT + 0x40, 0xc0, "second".into()), (AT + 0x100, 0x80, "third".into())]);
         assert!(code.degradation.is_none());
+    }
+
+    #[test]
+    fn where_system_calls_enter_the_kernel_is_kept_without_a_sample() {
+        let kallsyms = "ffffffff9f000000 T _text\nffffffff9f000000 T entry_SYSCALL_64\nffffffff9f000040 T inside\n\
+                        ffffffff9f000080 T asm_fred_entrypoint_user\nffffffff9f0000c0 T other\nffffffff9f000100 t third\n\
+                        ffffffff9f000180 t entry_SYSCALL_compat\t[odd]\nffffffff9f000190 t last\n";
+        let root = root(kallsyms);
+        let copy = || records(&hits(&[AT + 0x110]).copy(root.path()));
+        let third = (AT + 0x100, 0x80, "third".to_owned());
+        let expected = vec![(AT, 0x40, "entry_SYSCALL_64".to_owned()), third.clone()];
+        assert_eq!(copy(), (vec![(AT, 0x40), (AT + 0x100, 0x80)], expected));
+        fs::write(root.path().join("proc/cpuinfo"), "flags\t\t: fpu fred lkgs\n").unwrap();
+        let expected = vec![(AT + 0x80, 0x40, "asm_fred_entrypoint_user".to_owned()), third];
+        assert_eq!(copy(), (vec![(AT + 0x80, 0x40), (AT + 0x100, 0x80)], expected));
     }
 
     #[test]

@@ -20,12 +20,12 @@ pub(crate) struct Symbols {
 }
 
 impl Symbols {
-    /// Reads those that hold one of the addresses, which ascend. The list is not sorted, and the kernel makes it anew for who reads it: it is
+    /// Reads those that hold one of the addresses, which ascend, and those of the image with one of these names. The list is not sorted, and the kernel makes it anew for who reads it: it is
     /// read once, and gone through twice, first for where functions begin, then for the names of the few.
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn around(path: &Path, addresses: &[u64]) -> io::Result<Self> {
+    pub fn around(path: &Path, addresses: &[u64], wanted: &[&str]) -> io::Result<Self> {
         let mut list = Vec::new();
         let mut file = File::open(path)?.take(MOST);
         file.by_ref().take(FIRST).read_to_end(&mut list)?;
@@ -37,16 +37,21 @@ impl Symbols {
         // Addresses, and the module: each has its symbols together.
         let mut starts: Vec<(u64, u32)> = Vec::new();
         let (mut module, mut number) = (None, 0);
+        let mut addresses = addresses.to_vec();
         for symbol in symbols(&list) {
             if symbol.module != module {
                 (module, number) = (symbol.module, number + 1);
             }
             starts.push((symbol.address, number));
+            if symbol.module.is_none() && wanted.contains(&symbol.name) {
+                addresses.push(symbol.address);
+            }
         }
+        addresses.sort_unstable();
         starts.sort_unstable();
         starts.dedup_by_key(|(address, _)| *address);
         let mut ranges: Vec<Range<u64>> = Vec::new();
-        for at in addresses {
+        for at in &addresses {
             if ranges.last().is_some_and(|last| last.contains(at)) {
                 continue;
             }
@@ -131,7 +136,8 @@ mod tests {
         let at = 0xffff_ffff_8100_0000;
         let far = 0xffff_ffff_c000_0000;
         let symbols =
-            Symbols::around(file.path(), &[5, at + 1, at + 0x30, at + 0x7f, at + 0x90, far + 5, far + 0x2000]).unwrap();
+            Symbols::around(file.path(), &[5, at + 1, at + 0x30, at + 0x7f, at + 0x90, far + 5, far + 0x2000], &[])
+                .unwrap();
         let expected = [(at..at + 0x20, "startup"), (at + 0x20..at + 0x80, "global"), (far..far + PAGE, "late")];
         assert_eq!(symbols.functions, expected.map(|(range, name)| (range, name.to_owned())));
         assert_eq!((symbols.at(at + 0x7f), symbols.at(at + 0x80)), (Some(at + 0x20..at + 0x80), None));
@@ -139,7 +145,7 @@ mod tests {
     fn around(list: &str, addresses: &[u64]) -> Vec<(Range<u64>, String)> {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), list).unwrap();
-        Symbols::around(file.path(), addresses).unwrap().functions
+        Symbols::around(file.path(), addresses, &[]).unwrap().functions
     }
 
     #[test]
