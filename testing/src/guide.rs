@@ -124,7 +124,7 @@ impl Reader {
         printed
     }
 
-    /// Does all steps of a page.
+    /// Does all steps of a page, and says on stderr what each line printed: what the page shows is taken from there.
     ///
     /// # Panics
     /// A line fails, or what is shown of it is not printed.
@@ -134,6 +134,7 @@ impl Reader {
                 Step::File { name, text } => fs::write(self.folder.join(name), text).unwrap(),
                 Step::Run { line, shown } => {
                     let printed = self.run(&line);
+                    eprintln!("$ {line}\n{printed}");
                     let missing = not_printed(&shown, &printed);
                     assert!(missing.is_empty(), "$ {line}\nshown, and not printed: {missing:#?}\nprinted: {printed}");
                 }
