@@ -14,7 +14,7 @@ pub enum Step {
         /// Its text.
         text: String,
     },
-    /// Run a line of a shell: one that is indented, or that begins with `$ ` in a fenced block `console`.
+    /// Run a line of a shell: one that is indented, or that begins with `$ ` in a fenced block `console`, where `\` at its end continues it.
     Run {
         /// The line.
         line: String,
@@ -47,6 +47,10 @@ fn console(block: &[&str]) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     for text in block {
         match (text.strip_prefix("$ "), steps.last_mut()) {
+            (None, Some(Step::Run { line, shown })) if shown.is_empty() && line.ends_with('\\') => {
+                line.push('\n');
+                line.push_str(text);
+            }
             (Some(line), _) => steps.push(Step::Run { line: line.to_owned(), shown: Vec::new() }),
             (None, Some(Step::Run { shown, .. })) => shown.push((*text).to_owned()),
             (None, _) => panic!("{text}: nothing prints it, for no line with `$ ` is before it"),
@@ -173,6 +177,12 @@ mod tests {
             run("wc -c empty.c", &["10 empty.c"]),
         ];
         assert_eq!(steps(PAGE), expected);
+    }
+
+    #[test]
+    fn a_backslash_continues_a_line() {
+        let steps = steps("```console\n$ echo a \\\n    b\na b\n```\n");
+        assert_eq!(steps, [Step::Run { line: "echo a \\\n    b".to_owned(), shown: vec!["a b".to_owned()] }]);
     }
 
     #[test]
