@@ -31,6 +31,9 @@ fn every_command_has_a_manual_page_with_what_its_help_says() {
         let name = entry.file_name().into_string().unwrap();
         let page = plain(&read_to_string(entry.path()).unwrap());
         let name = name.strip_suffix(".1").unwrap();
+        if name.starts_with("cargo-") {
+            continue;
+        }
         let words: Vec<&str> = name.split('-').skip(1).chain(["--help"]).collect();
         let help = stdout(&words);
         for section in ["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS"] {
@@ -50,6 +53,31 @@ fn every_command_has_a_manual_page_with_what_its_help_says() {
     let first = plain(&read_to_string(folder.join("hbbp.1")).unwrap());
     assert!(first.contains("hbbp-record(1)") && !first.contains("help(1)") && !first.contains("hbbp-again"), "{first}");
     assert!(!folder.join("hbbp-help.1").exists() && !folder.join("hbbp-again.1").exists());
+}
+
+#[test]
+fn cargo_hbbp_has_manual_pages() {
+    let folder = TempDir::new().unwrap();
+    stdout(&["generate", "manual", "-o", folder.path().to_str().unwrap()]);
+    let page = |name: &str| plain(&read_to_string(folder.path().join(name)).unwrap());
+    let (whole, pgo) = (page("cargo-hbbp.1"), page("cargo-hbbp-pgo.1"));
+    for (name, page) in [("cargo-hbbp", &whole), ("cargo-hbbp-pgo", &pgo)] {
+        assert!(page.contains(&format!("\n.SH NAME\n{name} - ")), "{page}");
+        for section in ["SYNOPSIS\n.nf\n  cargo hbbp pgo", "DESCRIPTION\n", "EXAMPLES\n.nf\n  cargo hbbp pgo"] {
+            assert!(page.contains(&format!("\n.SH {section}")), "{name}: {section}\n{page}");
+        }
+    }
+    assert!(whole.contains("cargo-hbbp-pgo(1)") && !whole.contains("\n.SH OPTIONS"), "{whole}");
+    // All options of `hbbp pgo`, but those that say how something else than cargo builds.
+    let help = stdout(&["pgo", "--help"]);
+    let all: Vec<&str> =
+        options(help.split("Options:\n").nth(1).unwrap().split("\n\nExamples").next().unwrap()).collect();
+    let others = ["build", "run", "clean", "binary"];
+    assert!(all.len() > 10 && others.iter().all(|option| all.contains(option)), "{all:?}");
+    for option in all {
+        let explained = pgo.contains(&format!("\\fB--{option}\\fR"));
+        assert_eq!(explained, !others.contains(&option), "--{option}\n{pgo}");
+    }
 }
 
 #[test]

@@ -116,18 +116,33 @@ fn a_browser_shows_it() {
     node_runs(&mut command);
 }
 
-/// With `HBBP_UPDATE_PICTURES=1` the pictures of the guide are made anew.
-#[test]
-fn the_walk_of_the_guide_leads_where_it_says() {
+/// What a page of the guide says of a page of this recording. With `HBBP_UPDATE_PICTURES=1` the pictures of the guide are made anew.
+fn the_guide_is_right(test: &str, recording: &[String]) {
     if !has("node") || !has("chromium") {
         return;
     }
     let folder_of_pages = tempfile::tempdir().unwrap();
     let page = folder_of_pages.path().join("page.html").to_str().unwrap().to_owned();
-    let fixture = Fixture::bursts("objects").input();
-    stdout(&[&["report", "-o", &page], &fixture.each_ref().map(String::as_str)[..]].concat());
+    let recording: Vec<&str> = recording.iter().map(String::as_str).collect();
+    stdout(&[&["report", "-o", &page], &recording[..]].concat());
     let mut command = Command::new("node");
-    command.args(["--test", "--test-reporter=tap"]).arg(folder().join("tests/walk.js"));
+    command.args(["--test", "--test-reporter=tap"]).arg(folder().join("tests").join(test));
     command.env("HBBP_PAGE", &page);
     node_runs(&mut command);
+}
+
+#[test]
+fn the_walk_of_the_guide_leads_where_it_says() {
+    the_guide_is_right("walk.js", &Fixture::bursts("objects").input());
+}
+
+#[test]
+fn the_first_hour_of_the_guide_shows_what_it_says() {
+    let folder = tempfile::tempdir().unwrap();
+    // It is called as the reader's is.
+    let recording = folder.path().join("before.data");
+    std::fs::copy(testing::fixture_file("tutorial/nearest.data"), &recording).unwrap();
+    let binary = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/tutorial/nearest");
+    let input = [recording.to_str().unwrap().to_owned(), format!("--binary=nearest={}", binary.display())];
+    the_guide_is_right("tutorial.js", &input);
 }

@@ -1,14 +1,14 @@
 // The walk of docs/guide/report-walk.md, step by step: what its text names is there, and leads where it says. HBBP_PAGE is a page of the recording
-// `objects`. With HBBP_UPDATE_PICTURES=1 the pictures of the guide are made anew.
+// `objects`.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { fileURLToPath, pathToFileURL } from 'node:url';
+import { pathToFileURL } from 'node:url';
 
 import { openBrowser } from './browser.js';
+import { GUIDE, keepPicture } from './picture.js';
 
-const GUIDE = new URL('../../docs/guide/', import.meta.url);
 const TEXT = readFileSync(new URL('report-walk.md', GUIDE), 'utf8');
 
 /** The text of a step, in one line. */
@@ -25,11 +25,7 @@ test('every step of the walk leads where the guide says', async () => {
     const says = (number, ...texts) => {
       for (const text of [...texts, `(pictures/report-${number}.png)`]) assert.ok(step(number).includes(text), `step ${number} does not say ${text}`);
     };
-    const picture = async (number) => {
-      if (process.env.HBBP_UPDATE_PICTURES === '1') await page.picture(fileURLToPath(new URL(`pictures/report-${number}.png`, GUIDE)));
-      const size = readFileSync(new URL(`pictures/report-${number}.png`, GUIDE)).length;
-      assert.ok(size < 120_000, `picture ${number} has ${size} bytes`);
-    };
+    const picture = (number) => keepPicture(page, `report-${number}`);
 
     says(1, 'Click `Mix`', 'preset `Vectorization`', '`scalar fp arithmetic`');
     await page.click('nav a', 'Mix');

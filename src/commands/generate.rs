@@ -1,5 +1,6 @@
 //! `hbbp generate`: manual pages and completions, made of the same words as `--help`.
 
+mod cargo;
 mod manual;
 
 use std::fs;
@@ -42,7 +43,7 @@ enum What {
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
-    /// Manual pages, one for each command
+    /// Manual pages, one for each command, and those of `cargo hbbp`
     Manual {
         /// Write hbbp.1, hbbp-record.1 and so on into this folder, which is made where it is not there
         #[arg(short, long, value_name = "FOLDER")]

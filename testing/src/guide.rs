@@ -14,7 +14,7 @@ pub enum Step {
         /// Its text.
         text: String,
     },
-    /// Run a line of a shell: one that is indented, or that begins with `$ ` in a fenced block `console`.
+    /// Run a line of a shell: one that is indented, or that begins with `$ ` in a fenced block `console`, where `\` at its end continues it.
     Run {
         /// The line.
         line: String,
@@ -47,6 +47,10 @@ fn console(block: &[&str]) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     for text in block {
         match (text.strip_prefix("$ "), steps.last_mut()) {
+            (None, Some(Step::Run { line, shown })) if shown.is_empty() && line.ends_with('\\') => {
+                line.push('\n');
+                line.push_str(text);
+            }
             (Some(line), _) => steps.push(Step::Run { line: line.to_owned(), shown: Vec::new() }),
             (None, Some(Step::Run { shown, .. })) => shown.push((*text).to_owned()),
             (None, _) => panic!("{text}: nothing prints it, for no line with `$ ` is before it"),
@@ -124,7 +128,7 @@ impl Reader {
         printed
     }
 
-    /// Does all steps of a page.
+    /// Does all steps of a page, and says on stderr what each line printed: what the page shows is taken from there.
     ///
     /// # Panics
     /// A line fails, or what is shown of it is not printed.
@@ -134,6 +138,7 @@ impl Reader {
                 Step::File { name, text } => fs::write(self.folder.join(name), text).unwrap(),
                 Step::Run { line, shown } => {
                     let printed = self.run(&line);
+                    eprintln!("$ {line}\n{printed}");
                     let missing = not_printed(&shown, &printed);
                     assert!(missing.is_empty(), "$ {line}\nshown, and not printed: {missing:#?}\nprinted: {printed}");
                 }
@@ -172,6 +177,12 @@ mod tests {
             run("wc -c empty.c", &["10 empty.c"]),
         ];
         assert_eq!(steps(PAGE), expected);
+    }
+
+    #[test]
+    fn a_backslash_continues_a_line() {
+        let steps = steps("```console\n$ echo a \\\n    b\na b\n```\n");
+        assert_eq!(steps, [Step::Run { line: "echo a \\\n    b".to_owned(), shown: vec!["a b".to_owned()] }]);
     }
 
     #[test]

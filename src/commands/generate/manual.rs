@@ -6,10 +6,15 @@ use clap::Command;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, roman};
 
-/// The pages of a command that is built, and of all its commands: names of files and contents.
+use crate::commands::generate::cargo;
+
+/// The pages of a command that is built, of all its commands, and of `cargo hbbp`: names of files and contents.
 pub fn pages(command: &Command) -> io::Result<Vec<(String, Vec<u8>)>> {
     let mut pages = Vec::new();
     add(command, "hbbp", &mut pages)?;
+    for (name, command) in cargo::commands(command) {
+        pages.push((format!("{name}.1"), page(&command, name)?));
+    }
     Ok(pages)
 }
 
@@ -28,16 +33,20 @@ fn page(command: &Command, name: &str) -> io::Result<Vec<u8>> {
     let usage = command.clone().render_usage().to_string();
     verbatim(&format!("Synopsis:\n  {}", usage.trim_start_matches("Usage: "))).to_writer(&mut out)?;
     man.render_description_section(&mut out)?;
-    man.render_options_section(&mut out)?;
+    if command.get_arguments().any(|argument| !argument.is_hide_set()) {
+        man.render_options_section(&mut out)?;
+    }
     if command.get_subcommands().next().is_some() {
         man.render_subcommands_section(&mut out)?;
     }
     verbatim(&command.get_after_help().map(ToString::to_string).unwrap_or_default()).to_writer(&mut out)?;
-    if name != "hbbp" {
-        let mut roff = Roff::new();
-        roff.control("SH", ["SEE ALSO"]).text([roman("hbbp(1)")]);
-        roff.to_writer(&mut out)?;
-    }
+    let others = match name {
+        "hbbp" => return Ok(out),
+        "cargo-hbbp" => "cargo-hbbp-pgo(1), hbbp(1)",
+        "cargo-hbbp-pgo" => "cargo-hbbp(1), hbbp-pgo(1), hbbp(1)",
+        _ => "hbbp(1)",
+    };
+    Roff::new().control("SH", ["SEE ALSO"]).text([roman(others)]).to_writer(&mut out)?;
     Ok(out)
 }
 
