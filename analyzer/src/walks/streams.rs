@@ -96,12 +96,13 @@ fn look_up(code: &WalkedCode<'_>, spots: &Spots, space: &Space, start: Option<Av
         (true, false) => Transfer::LeaveKernel,
         _ => code.transfer(branch, from, to),
     };
-    let parts = match start.map(|start| (start, spot(start))) {
+    let parts = match start {
         None => Some(Vec::new()),
-        Some((start, first)) => {
-            let is_straight = start <= branch.from && (first.module, first.base) == (from.module, from.base);
+        Some(start) => {
+            let (first, last) = spots.of_stream((start, branch.from), space.guest, (&space.mappings, space.kernel));
+            let is_straight = start <= branch.from && (first.module, first.base) == (last.module, last.base);
             let to_kernel = !by_kernel && to_kernel;
-            if is_straight { code.parts(first, from, to_kernel) } else { None }
+            if is_straight { code.parts(first, last, to_kernel) } else { None }
         }
     };
     WalkedStream {
