@@ -79,6 +79,32 @@ fn each_burst_counts_in_the_code_that_ran() {
     assert_eq!(counted, expected);
 }
 
+/// What a burst saw change, and streams through it, are unread; all else near it is read.
+#[test]
+fn only_what_is_rewritten_in_the_middle_of_a_burst_is_unread() {
+    let Some(mut setup) = setup() else { return };
+    // The same, and `jmp AT` after it: in the same page.
+    let other = AT + 0x78;
+    let add_and_jump = [&ADD[..], &[0xeb, 0x7e]].concat();
+    setup.code(&[(other, &add_and_jump), (AT, &ADD), (AT, &SUB)]);
+    let around = [(other + 6, other), (other + 6, other), (other + 8, AT), (JNE, AT), (JNE, AT)];
+    setup.recorder.burst(&Burst { ip: other, branches: &around, instructions: 16, period: 16 });
+    // `nop`, then `add` or `sub`, then `dec` and `jne`: one stream begins before what changes and ends after it, the next one is read.
+    setup.code(&[(AT - 1, &[0x90]), (AT, &ADD[..3]), (AT, &SUB[..3]), (AT + 3, &ADD[3..])]);
+    let through = [(JNE, AT + 3), (JNE, AT + 3)];
+    setup.recorder.burst(&Burst { ip: AT - 1, branches: &through, instructions: 6, period: 6 });
+    setup.recorder.burst(&LOOP);
+    let (_folder, file) = setup.write();
+    let (read, unread): (Vec<_>, Vec<_>) =
+        rows(&file, "module,mnemonic").into_iter().partition(|(name, _)| name.starts_with("[jit] "));
+    let expected = [("add", 3.0), ("dec", 3.0 + 1.0 + 4.0), ("jmp", 1.0), ("jne", 3.0 + 1.0 + 4.0), ("sub", 4.0)];
+    let expected: Vec<_> = expected.iter().map(|(name, count)| (format!("[jit] {name}"), *count)).collect();
+    assert_eq!(read, expected);
+    let [(name, count)] = &unread[..] else { panic!("{unread:?}") };
+    // Ten instructions of three streams, of which only the bytes are known.
+    assert!(name.starts_with("//anon ") && (6.0..=12.0).contains(count), "{unread:?}");
+}
+
 /// Code of a program and code that was made: the one is in the archive, the other in the recording.
 #[test]
 fn archives_have_it_beside_the_program() {

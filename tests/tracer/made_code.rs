@@ -60,6 +60,33 @@ fn code_that_is_rewritten_is_counted_as_what_ran() {
     rewritten(&place, "lookahead", "late");
 }
 
+/// What is patched in the middle of all bursts is unread, and nothing beside it.
+#[test]
+fn code_beside_what_is_patched_is_read() {
+    let Some(place) = Place::to_trace() else { return };
+    let Some(program) = place.program("patch", programs::PATCH) else { return };
+    for tracer in [place.default_tracer(), "lookahead".into()] {
+        let output = place.record(&["--tracer", &tracer, "--", text(&program)]);
+        assert!(output.status.success(), "{}", errors(&output));
+        let said = String::from_utf8_lossy(&output.stdout);
+        std::fs::remove_file(said.trim()).unwrap();
+        let counts = mix(&place);
+        let of = |mnemonic: &str| counts.get(&("stays".to_owned(), mnemonic.to_owned())).copied().unwrap_or(0.0);
+        let (add, turns) = (of("add"), of("dec"));
+        assert!(turns > 0.0 && (add - turns).abs() < 1e-3 * turns, "{tracer}: {counts:?}");
+        assert!((of("jne") - turns).abs() < 1e-3 * turns, "{tracer}: {counts:?}");
+        // Each call has 300 turns. Bursts begin and end amid some.
+        let turns_of_call = turns / of("ret");
+        assert!((270.0..330.0).contains(&turns_of_call), "{tracer}: {turns_of_call} {counts:?}");
+        // Of some 940 instructions 32 are of the other function, whose memory is a `memfd`.
+        let share = |module: &str| {
+            modules(&place).iter().filter(|(name, _)| name.starts_with(module)).map(|(_, share)| share).sum::<f64>()
+        };
+        let unread = share("/memfd:") / (share("/memfd:") + share("[jit]"));
+        assert!(unread < 0.1, "{tracer}: {unread} of the code is unread");
+    }
+}
+
 #[test]
 fn bursts_of_timers_have_such_code_too() {
     let Some(place) = Place::to_time() else { return };

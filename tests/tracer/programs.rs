@@ -325,6 +325,46 @@ int main(int argc, char **argv)
 }
 "#;
 
+/// `patch`: a function that stays, 300 turns, and in the same 64 KiB one of 10 turns, of which an operand is rewritten before each call, by
+/// another mapping. It prints where its map is.
+pub const PATCH: &str = r#"
+#include <sys/mman.h>
+#include <sys/syscall.h>
+typedef long function(long times, long, long, long by);
+enum { SIZE = 0x10000, PATCHED = 0x8000, OPERAND = 5 };
+
+int main(void)
+{
+    // xor eax,eax; add rax,rcx; dec rdi; jne; ret
+    static const unsigned char stays[] = {0x31, 0xc0, 0x48, 0x01, 0xc8, 0x48, 0xff, 0xcf, 0x75, 0xf8, 0xc3};
+    // xor eax,eax; sub rax,1; dec rdi; jne; ret
+    static const unsigned char patched[] = {0x31, 0xc0, 0x48, 0x83, 0xe8, 1, 0x48, 0xff, 0xcf, 0x75, 0xf7, 0xc3};
+    int file = memfd_create("code", 0);
+    if (ftruncate(file, 2 * SIZE) != 0)
+        return 1;
+    unsigned char *writable = mmap(0, 2 * SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    unsigned char *code = mmap(0, 2 * SIZE, PROT_READ | PROT_EXEC, MAP_SHARED, file, 0);
+    // One of its 64 KiB begins there.
+    long first = -(unsigned long)code % SIZE;
+    memcpy(writable + first, stays, sizeof stays);
+    memcpy(writable + first + PATCHED, patched, sizeof patched);
+    long sum = 0;
+    for (int round = 0; round < 5000000; round++) {
+        sum += ((function *)(code + first))(300, 0, 0, 3);
+        writable[first + PATCHED + OPERAND] = 1 + round % 100;
+        syscall(SYS_getppid);
+        sum += ((function *)(code + first + PATCHED))(10, 0, 0, 3);
+    }
+    char path[64];
+    sprintf(path, "/tmp/perf-%d.map", getpid());
+    FILE *map = fopen(path, "w");
+    fprintf(map, "%lx b stays\n%lx c patched\n", (unsigned long)(code + first), (unsigned long)(code + first + PATCHED));
+    fclose(map);
+    puts(path);
+    return sum == 42;
+}
+"#;
+
 /// `rename HOW`: code that is rewritten, and code that is not, get other names. It names code before it runs it, in a perf map or, if HOW is
 /// `dump`, in a jitdump, where code moves, too. It prints where the file is.
 pub const RENAME: &str = r#"

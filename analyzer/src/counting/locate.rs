@@ -316,22 +316,22 @@ impl Locator<'_> {
                     };
                     self.hits(from.module).taken.push(taken);
                 }
-                let start_spot = self.spot(start, &context, space);
+                let (first, last) = self.ends((start, stream.from), &context, space);
                 if start > stream.from {
                     self.located.broken.backwards += stream.seen;
                     self.add_broken(burst, stream.weight);
-                } else if (start_spot.module, start_spot.base) != (from.module, from.base) {
+                } else if (first.module, first.base) != (last.module, last.base) {
                     self.located.broken.crosses_module += stream.seen;
                     self.add_broken(burst, stream.weight);
                 } else {
-                    let (start, end) = (start_spot.offset, from.offset);
+                    let (start, end) = (first.offset, last.offset);
                     if sources.lbr.as_ref().is_some_and(|lbr| lbr.has_bursts) {
-                        self.hits(from.module).resumed.push(start); // A burst starts anywhere.
+                        self.hits(last.module).resumed.push(start); // A burst starts anywhere.
                     }
                     let (seen, weight) = (stream.seen, stream.weight);
                     let slices = stream.slices.clone();
                     let located = LocatedStream { group, burst, start, end, to_kernel, seen, weight, slices };
-                    self.hits(from.module).streams.push(located);
+                    self.hits(last.module).streams.push(located);
                 }
             }
         }
@@ -357,7 +357,7 @@ impl Locator<'_> {
     fn path(&self, path: &BurstPath, context: &Context, space: &AddressSpace) -> LocatedPath {
         let starts = std::iter::once(path.start).chain(path.branches.iter().map(|(_, to)| *to));
         let stream = |(start, end): (Avma, Avma)| {
-            let (first, last) = (self.spot(start, context, space), self.spot(end, context, space));
+            let (first, last) = self.ends((start, end), context, space);
             let is_one = start <= end && (first.module, first.base) == (last.module, last.base);
             is_one.then_some(Stream { module: first.module, start: first.offset, end: last.offset })
         };
@@ -372,6 +372,10 @@ impl Locator<'_> {
 
     fn hits(&mut self, module: ModuleId) -> &mut ModuleHits {
         self.located.modules.entry(module).or_default()
+    }
+
+    fn ends(&self, stream: (Avma, Avma), context: &Context, space: &AddressSpace) -> (Spot, Spot) {
+        self.spots.of_stream(stream, context.guest, (space, context.place.kernel))
     }
 
     fn spot(&self, avma: Avma, context: &Context, space: &AddressSpace) -> Spot {

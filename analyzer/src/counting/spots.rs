@@ -2,7 +2,7 @@
 
 use crate::address::{Avma, FileOffset};
 use crate::recording::{
-    AddressSpace, GUEST, KERNEL, KERNEL_PID, KernelEpochs, ModuleId, ModuleTable, Timeline, UNKNOWN, VSYSCALL,
+    AddressSpace, GUEST, KERNEL, KERNEL_PID, KernelEpochs, Mapping, ModuleId, ModuleTable, Timeline, UNKNOWN, VSYSCALL,
     VSYSCALL_PAGE,
 };
 
@@ -12,6 +12,16 @@ pub struct Spot {
     pub module: ModuleId,
     pub base: u64,
     pub offset: FileOffset,
+}
+
+impl Spot {
+    fn of(mapping: &Mapping, avma: Avma) -> Self {
+        Spot {
+            module: mapping.module,
+            base: mapping.start.0.wrapping_sub(mapping.pgoff),
+            offset: FileOffset(mapping.file_offset(avma)),
+        }
+    }
 }
 
 /// Finds them.
@@ -45,6 +55,24 @@ impl Spots {
         self.unknown_module
     }
 
+    /// Where a stream begins and ends. Where some code in it is not known any more, for it was rewritten at that time, all of it is memory whose code
+    /// is unread.
+    pub fn of_stream(
+        &self,
+        (start, end): (Avma, Avma),
+        guest: bool,
+        (space, epoch): (&AddressSpace, u32),
+    ) -> (Spot, Spot) {
+        if guest || is_kernel(start) || start > end || !space.any_unknown(start, end) {
+            return (self.of(start, guest, (space, epoch)), self.of(end, guest, (space, epoch)));
+        }
+        let unread = |avma: Avma| match space.find_unread(avma) {
+            Some(mapping) => Spot::of(mapping, avma),
+            None => Spot { module: self.unknown_module, base: 0, offset: FileOffset(avma.0) },
+        };
+        (unread(start), unread(end))
+    }
+
     /// Where an address is of a process with this address space and this epoch of the kernel, or of a guest.
     pub fn of(&self, avma: Avma, guest: bool, (space, epoch): (&AddressSpace, u32)) -> Spot {
         let without_mapping = |module| Spot { module, base: 0, offset: FileOffset(avma.0) };
@@ -58,11 +86,7 @@ impl Spots {
         };
         let before = self.before.space(epoch).filter(|_| is_kernel(avma)).and_then(|before| before.find(avma));
         match before.or_else(|| space.find(avma)) {
-            Some(mapping) => Spot {
-                module: mapping.module,
-                base: mapping.start.0.wrapping_sub(mapping.pgoff),
-                offset: FileOffset(mapping.file_offset(avma)),
-            },
+            Some(mapping) => Spot::of(mapping, avma),
             None => without_mapping(fallback),
         }
     }

@@ -10,9 +10,6 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ModuleId(pub u32);
 
-/// Stands for code that is not known any more.
-const NO_MODULE: ModuleId = ModuleId(u32::MAX);
-
 /// Where the kernel's half of an address space begins.
 pub(crate) const KERNEL_HALF: u64 = 1 << 63;
 /// Where the kernel's modules begin on x86-64, and what else is made while it runs, wherever its image is: that ends before.
@@ -67,6 +64,8 @@ pub struct AddressSpace {
     mappings: Mappings,
     /// Code that the recording has of memory without a file.
     made_code: Mappings,
+    /// Where it had some that is not known any more, by start address, and the end: disjoint.
+    unknown: RedBlackTreeMapSync<u64, u64>,
 }
 
 /// Disjoint mappings, by start address.
@@ -81,8 +80,18 @@ impl AddressSpace {
         let mapped = self.mappings.find(avma);
         match mapped {
             Some(mapping) if !mapping.is_anonymous => mapped,
-            _ => self.made_code.find(avma).filter(|code| code.module != NO_MODULE).or(mapped),
+            _ => self.made_code.find(avma).or(mapped),
         }
+    }
+
+    /// The same, whatever code the recording has of memory without a file.
+    pub fn find_unread(&self, avma: Avma) -> Option<&Mapping> {
+        self.mappings.find(avma)
+    }
+
+    /// Whether the recording has code of memory without a file around a byte from `first` to `last` of which it is not known any more.
+    pub fn any_unknown(&self, first: Avma, last: Avma) -> bool {
+        self.unknown.range(..=last.0).next_back().is_some_and(|(_, end)| first.0 < *end)
     }
 
     /// Maps `new`, which replaces what it overlaps. Returns whether some address changed its meaning.
@@ -93,8 +102,36 @@ impl AddressSpace {
 
     /// From now on the recording has this code of memory without a file, or none any more. Returns whether it had other code there.
     pub fn set_made_code(&mut self, range: &Range<Avma>, code: Option<Mapping>) -> bool {
-        let none = || Mapping::new(range.start, range.end.0.saturating_sub(range.start.0), 0, NO_MODULE);
-        code.or_else(none).is_some_and(|code| self.made_code.map(code))
+        let Range { start, end } = range;
+        match code {
+            Some(code) => {
+                let was_unknown = self.set_known(code.start.0, code.end());
+                self.made_code.map(code) || was_unknown
+            }
+            None if start < end => {
+                self.set_known(start.0, end.0);
+                self.unknown.insert_mut(start.0, end.0);
+                !self.made_code.cut(start.0, end.0).is_empty()
+            }
+            None => false,
+        }
+    }
+
+    /// Nothing in this range, which is not empty, is unknown from now on. Returns whether something was.
+    fn set_known(&mut self, start: u64, end: u64) -> bool {
+        let before = self.unknown.range(..start).next_back().filter(|(_, to)| start < **to);
+        let first = before.map_or(start, |(from, _)| *from);
+        let overlapped: Vec<(u64, u64)> = self.unknown.range(first..end).map(|(from, to)| (*from, *to)).collect();
+        for (from, to) in &overlapped {
+            self.unknown.remove_mut(from);
+            if *from < start {
+                self.unknown.insert_mut(*from, start);
+            }
+            if end < *to {
+                self.unknown.insert_mut(end, *to);
+            }
+        }
+        !overlapped.is_empty()
     }
 
     /// Where the highest mapping of a user's begins, the loader or the vDSO. Only processes whose addresses were not laid out at random, or
@@ -121,15 +158,19 @@ impl Mappings {
 
     /// Maps `new`, which replaces what it overlaps. Returns whether some address changed its meaning.
     fn map(&mut self, new: Mapping) -> bool {
-        let mut changed = false;
-        let (start, end) = (new.start.0, new.end());
+        let changed = self.cut(new.start.0, new.end()).iter().any(|old| !old.agrees_with(&new));
+        self.insert(new);
+        changed
+    }
+
+    /// Unmaps a range. Returns the mappings that it overlapped, as they were.
+    fn cut(&mut self, start: u64, end: u64) -> Vec<Mapping> {
         let first = self.find(Avma(start)).map_or(start, |mapping| mapping.start.0);
         let overlapped: Vec<Mapping> = self.mappings.range(first..end).map(|(_, mapping)| *mapping).collect();
-        for old in overlapped {
-            changed |= !old.agrees_with(&new);
+        for old in &overlapped {
             self.mappings.remove_mut(&old.start.0);
             if old.start.0 < start {
-                self.insert(Mapping { len: start - old.start.0, ..old });
+                self.insert(Mapping { len: start - old.start.0, ..*old });
             }
             if old.end() > end {
                 let cut = end - old.start.0;
@@ -137,12 +178,11 @@ impl Mappings {
                     start: Avma(end),
                     len: old.len - cut,
                     pgoff: old.pgoff.wrapping_add(cut),
-                    ..old
+                    ..*old
                 });
             }
         }
-        self.insert(new);
-        changed
+        overlapped
     }
 
     fn insert(&mut self, mapping: Mapping) {
@@ -189,6 +229,36 @@ mod tests {
         space.map(mapping(0x3000, 0x1000, 0, 1));
         assert!(space.map(mapping(0x800, 0x8000, 0, 2)));
         assert_eq!(shown(&space), [(0x800, 0x8000, 0, 2)]);
+    }
+
+    #[test]
+    fn what_is_known_of_code_may_have_holes() {
+        let mut space = AddressSpace::default();
+        let anonymous = mapping(0x1000, 0x3000, 0x1000, 0).anonymous();
+        space.map(anonymous);
+        let code = mapping(0x1000, 0x1000, 0, 1).anonymous();
+        let range = |start, end| Avma(start)..Avma(end);
+        assert!(!space.set_made_code(&range(0x1000, 0x2000), Some(code)));
+        assert!(space.set_made_code(&range(0x1100, 0x1200), None), "it had code there");
+        assert!(space.set_made_code(&range(0x1180, 0x1280), None), "a part of it had");
+        assert!(!space.set_made_code(&range(0x1180, 0x1280), None), "it has none");
+        assert!(!space.set_made_code(&range(0x1300, 0x1300), None), "nothing");
+        let module = |at| space.find(Avma(at)).unwrap().module.0;
+        assert_eq!([0x10ff, 0x1100, 0x127f, 0x1280, 0x1fff, 0x2000].map(module), [1, 0, 0, 1, 1, 0]);
+        assert_eq!(space.find(Avma(0x1280)).unwrap().file_offset(Avma(0x1280)), 0x280);
+        assert_eq!(space.find_unread(Avma(0x1280)), Some(&anonymous));
+        let unknown = |first, last| space.any_unknown(Avma(first), Avma(last));
+        assert!(unknown(0x1000, 0x1100) && unknown(0x1000, 0x1fff) && unknown(0x127f, 0x127f));
+        assert!(!unknown(0x1000, 0x10ff) && !unknown(0x1280, u64::MAX));
+        // The middle is known again, and then all of it.
+        let again = |start, len| mapping(start, len, start - 0x1000, 1).anonymous();
+        assert!(space.set_made_code(&range(0x1140, 0x1150), Some(again(0x1140, 0x10))));
+        let unknown = |space: &AddressSpace, at| space.any_unknown(Avma(at), Avma(at));
+        let holes = [0x10ff, 0x1100, 0x113f, 0x1140, 0x114f, 0x1150, 0x127f, 0x1280].map(|at| unknown(&space, at));
+        assert_eq!(holes, [false, true, true, false, false, true, true, false]);
+        assert!(space.set_made_code(&range(0x1000, 0x2000), Some(code)));
+        assert!(!space.any_unknown(Avma(0), Avma(u64::MAX)));
+        assert!(!space.set_made_code(&range(0x1000, 0x2000), Some(code)), "it is the same");
     }
 
     #[test]

@@ -205,13 +205,21 @@ struct Layers<'a> {
     areas: HashMap<u64, (Option<usize>, u64)>,
     /// From these times on, pages mean a layer; or nothing, where there was no room.
     changes: Vec<(u64, Range<u64>, Option<usize>)>,
-    /// What has this time: a burst.
-    burst: (u64, BTreeMap<u64, Page>),
-    /// Areas that mean nothing at a time, and how many changes there were then.
-    hidden: HashMap<u64, (u64, usize)>,
+    /// What was last seen at one time.
+    burst: Burst,
     /// Pages that there is room for.
     room: usize,
     left_out: u64,
+}
+
+/// What a burst executed: the pieces of one time.
+#[derive(Debug, Default)]
+struct Burst {
+    time: u64,
+    pages: BTreeMap<u64, Page>,
+    pieces: Vec<Range<u64>>,
+    /// Bytes that it saw change, in any order.
+    rewritten: Vec<u64>,
 }
 
 #[derive(Clone, Debug)]
@@ -235,8 +243,13 @@ impl Page {
 
     /// Whether other bytes are known there.
     fn contradicts(&self, first: usize, bytes: &[u8]) -> bool {
+        self.others(first, bytes).next().is_some()
+    }
+
+    /// Which bytes are known to be others.
+    fn others(&self, first: usize, bytes: &[u8]) -> impl Iterator<Item = usize> {
         let both = (first..).zip(self.0.bytes.iter().skip(first).zip(bytes));
-        both.into_iter().any(|(at, (byte, new))| byte != new && self.knows(at))
+        both.filter(|(at, (byte, new))| byte != new && self.knows(*at)).map(|(at, _)| at)
     }
 
     fn put(&mut self, first: usize, bytes: &[u8]) {
@@ -249,9 +262,42 @@ impl Page {
     }
 }
 
+impl Burst {
+    /// It executed these bytes, too.
+    fn put(&mut self, at: u64, parts: &[(u64, usize, &[u8])]) {
+        self.pieces.push(at..at + parts.iter().map(|(.., part)| part.len() as u64).sum::<u64>());
+        for (start, first, part) in parts {
+            let page = self.pages.entry(*start).or_insert_with(Page::empty);
+            self.rewritten.extend(page.others(*first, part).map(|at| start + at as u64));
+            page.put(*first, part);
+        }
+    }
+
+    /// The pieces of which it saw a byte change, in one where they touch, by address.
+    fn unclear(mut self) -> Vec<Range<u64>> {
+        self.rewritten.sort_unstable();
+        self.pieces.retain(|piece| {
+            let next = self.rewritten.partition_point(|at| *at < piece.start);
+            self.rewritten.get(next).is_some_and(|at| piece.contains(at))
+        });
+        self.pieces.sort_unstable_by_key(|piece| piece.start);
+        let mut unclear: Vec<Range<u64>> = Vec::new();
+        for piece in self.pieces {
+            match unclear.last_mut() {
+                Some(last) if piece.start <= last.end => last.end = last.end.max(piece.end),
+                _ => unclear.push(piece),
+            }
+        }
+        unclear
+    }
+}
+
 impl<'a> Layers<'a> {
     /// From then on this name holds. Times ascend, with those of bytes: names come before bytes of the same time.
     fn name(&mut self, naming: &Naming<'a>) {
+        if self.burst.time != naming.since {
+            self.end_burst(naming.since);
+        }
         for Range { start, end } in self.names.replaced_by(naming) {
             for area in start / AREA..=(end - 1) / AREA {
                 let Some(&(Some(layer), since)) = self.areas.get(&area) else { continue };
@@ -279,7 +325,11 @@ impl<'a> Layers<'a> {
 
     /// From `time` on there are these bytes. Times ascend.
     fn put(&mut self, time: u64, at: u64, bytes: &[u8]) {
+        if self.burst.time != time {
+            self.end_burst(time);
+        }
         let parts = parts(at, bytes);
+        self.burst.put(at, &parts);
         let mut areas: Vec<u64> = parts.iter().map(|(page, ..)| page / AREA).collect();
         areas.dedup();
         for area in areas {
@@ -302,18 +352,6 @@ impl<'a> Layers<'a> {
             if self.layers.len() <= layer {
                 self.layers.resize_with(layer + 1, BTreeMap::new);
             }
-            if self.burst.0 != time {
-                self.burst = (time, BTreeMap::new());
-            }
-            let mut changes_in_burst = false;
-            for (page, first, part) in here() {
-                let page = self.burst.1.entry(*page).or_insert_with(Page::empty);
-                changes_in_burst |= page.contradicts(*first, part);
-                page.put(*first, part);
-            }
-            if changes_in_burst {
-                self.hide(area, layer, time);
-            }
             let Some(pages) = self.layers.get_mut(layer) else { continue };
             for (page, first, part) in here() {
                 if !pages.contains_key(page) {
@@ -332,21 +370,25 @@ impl<'a> Layers<'a> {
         }
     }
 
-    /// An area that was rewritten in the middle of a burst means nothing at the time of this burst, which executed both.
-    fn hide(&mut self, area: u64, layer: usize, time: u64) {
-        // Once is enough, if nothing was mapped since.
-        if self.hidden.get(&area) == Some(&(time, self.changes.len())) {
+    /// The burst has ended, and the next one is at `next`. Its pieces that were rewritten in the middle of it mean nothing at its time, for it may
+    /// have executed both versions.
+    fn end_burst(&mut self, next: u64) {
+        let burst = std::mem::replace(&mut self.burst, Burst { time: next, ..Burst::default() });
+        if burst.rewritten.is_empty() {
             return;
         }
-        let range = area * AREA..(area + 1) * AREA;
-        let pages: Vec<u64> = self
-            .layers
-            .get(layer)
-            .map(|pages| pages.range(range.clone()).map(|(page, _)| *page).collect())
-            .unwrap_or_default();
-        self.changes.push((time, range, None));
-        self.changes.extend(pages.into_iter().map(|page| (time.saturating_add(1), page..page + PAGE, Some(layer))));
-        self.hidden.insert(area, (time, self.changes.len()));
+        let (time, mut known_again) = (burst.time, Vec::new());
+        for Range { start, end } in burst.unclear() {
+            for page in (start - start % PAGE..end).step_by(PAGE as usize) {
+                let Some(&(Some(layer), _)) = self.areas.get(&(page / AREA)) else { continue };
+                if self.layers.get(layer).is_some_and(|pages| pages.contains_key(&page)) {
+                    self.changes.push((time, start.max(page)..end.min(page + PAGE), None));
+                    known_again.extend(time.checked_add(1).map(|after| (after, page..page + PAGE, Some(layer))));
+                }
+            }
+        }
+        known_again.dedup();
+        self.changes.extend(known_again);
     }
 
     /// Copies an area to the next layer that it has none in. If there is no room, it means nothing any more.
@@ -374,7 +416,8 @@ impl<'a> Layers<'a> {
     }
 
     /// Makes a module of each layer.
-    fn finish(self, pid: u32, modules: &mut ModuleTable) -> Vec<(u64, TaskEvent)> {
+    fn finish(mut self, pid: u32, modules: &mut ModuleTable) -> Vec<(u64, TaskEvent)> {
+        self.end_burst(u64::MAX);
         let mut made = Vec::new();
         for (layer, pages) in self.layers.iter().enumerate() {
             let mut runs: Vec<(u64, Vec<u8>)> = Vec::new();
@@ -574,11 +617,42 @@ mod tests {
     #[test]
     fn what_changes_in_the_middle_of_a_burst_is_unread_in_it() {
         let mut codes = MadeCodes::default();
-        executed(&mut codes, 7, 20, &[(AT, &[1, 2])]);
-        executed(&mut codes, 7, 30, &[(AT, &[1, 2]), (AT, &[3, 4])]);
+        let beside = AT + 0x40;
+        executed(&mut codes, 7, 20, &[(AT, &[1, 2]), (beside, &[7, 8])]);
+        // A block that changes, twice, one that reaches into what changes, and one that begins where they end.
+        let both: [(u64, &[u8]); 5] =
+            [(AT, &[1, 2]), (AT, &[3, 4]), (AT - 2, &[6, 6, 1]), (AT, &[1, 2]), (AT + 2, &[5])];
+        executed(&mut codes, 7, 30, &both);
+        executed(&mut codes, 7, 30, &[(beside, &[7, 8])]);
+        executed(&mut codes, 7, 40, &[(AT, &[3, 4])]);
         let (timeline, modules, _) = build(codes, vec![(10, anonymous(7, 0x7f00_0000_0000, 0x10000))]);
-        let first = |time| code_at(&timeline, &modules, 7, time, AT).map(|(bytes, _)| bytes[0]);
-        assert_eq!([29, 30, 31].map(first), [Some(1), None, Some(3)]);
+        let first = |time, at| code_at(&timeline, &modules, 7, time, at).map(|(bytes, _)| bytes[0]);
+        let at = |at| [29, 30, 31, 40].map(|time| first(time, at));
+        assert_eq!(at(AT), [Some(1), None, Some(1), Some(3)]);
+        assert_eq!(at(AT + 1), [Some(2), None, Some(2), Some(4)]);
+        assert_eq!([AT - 2, AT - 1].map(|at| first(30, at)), [None; 2], "the instruction may have either byte");
+        assert_eq!(at(AT + 2)[1..], [Some(5); 3], "what did not change is read");
+        assert_eq!(at(beside), [Some(7); 4], "before, too");
+    }
+
+    /// A burst of which everything changes, again and again: the ranges that mean nothing are those of its pieces.
+    #[test]
+    fn bursts_that_change_everything_are_unread() {
+        let mut codes = MadeCodes::default();
+        for time in 1..200_u8 {
+            for version in [2 * u64::from(time), 2 * u64::from(time) + 1] {
+                let pieces: Vec<(u64, [u8; 8])> =
+                    (0..512).map(|at| (0x10_0000 + 8 * at, version.to_le_bytes())).collect();
+                let pieces: Vec<(u64, &[u8])> = pieces.iter().map(|(at, bytes)| (*at, &bytes[..])).collect();
+                executed(&mut codes, 7, u64::from(time) * 2, &pieces);
+            }
+        }
+        let (timeline, modules, left_out) = build(codes, Vec::new());
+        assert_eq!(left_out, 0);
+        for time in 1..200 {
+            let [burst, after] = [2 * time, 2 * time + 1].map(|time| code_at(&timeline, &modules, 7, time, 0x10_0000));
+            assert_eq!((burst, after.unwrap().0[0]), (None, (2 * time + 1) as u8));
+        }
     }
 
     #[test]

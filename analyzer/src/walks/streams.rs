@@ -131,14 +131,15 @@ fn look_up(
         _ => code.transfer(branch, from, to),
     };
     let mut streams = Vec::with_capacity(1);
-    let parts = match start.map(|start| (start, spot(start))) {
+    let parts = match start {
         None => Some(Vec::new()),
-        Some((start, first)) => {
-            let is_straight = start <= branch.from && (first.module, first.base) == (from.module, from.base);
+        Some(start) => {
+            let (first, last) = spots.of_stream((start, branch.from), space.guest, (&space.mappings, space.kernel));
+            let is_straight = start <= branch.from && (first.module, first.base) == (last.module, last.base);
             let to_kernel = !by_kernel && to_kernel;
-            let parts = if is_straight { code.parts(first, from, to_kernel) } else { None };
+            let parts = if is_straight { code.parts(first, last, to_kernel) } else { None };
             match parts.is_some() && !by_kernel && !entries.is_empty() {
-                true => match through_calls(code, entries, (start, first, from), to_kernel) {
+                true => match through_calls(code, entries, (start, first, last), to_kernel) {
                     Some((calls, rest)) => {
                         streams.extend(calls);
                         Some(rest)
