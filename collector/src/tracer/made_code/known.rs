@@ -18,6 +18,8 @@ pub(crate) struct KnownCode {
 struct Chunk {
     bytes: [u8; CHUNK as usize],
     known: [bool; CHUNK as usize],
+    /// When bytes came there last that were new, ns.
+    newest: u64,
     /// When other bytes came there, since it was named last.
     rewritten: Vec<u64>,
 }
@@ -39,13 +41,18 @@ impl KnownCode {
         })
     }
 
+    /// Whether some byte there, or near it, came after `time`, ns.
+    pub(crate) fn is_newer(&self, time: u64, at: Avma, bytes: &[u8]) -> bool {
+        parts(at, bytes).any(|(index, ..)| self.chunks.get(&index).is_some_and(|chunk| chunk.newest > time))
+    }
+
     /// Whether another byte is known there.
     pub(crate) fn contradicts(&self, at: Avma, bytes: &[u8]) -> bool {
         parts(at, bytes)
             .any(|(index, first, part)| self.chunks.get(&index).is_some_and(|chunk| chunk.contradicts(first, part)))
     }
 
-    /// These bytes were there at `time`, ns; times ascend.
+    /// These bytes were there at `time`, ns; times ascend where others were there before.
     pub(crate) fn put_at(&mut self, time: u64, at: Avma, bytes: &[u8]) {
         for (index, first, part) in parts(at, bytes) {
             let Some(chunk) = self.chunks.get_mut(&index) else { continue };
@@ -57,6 +64,11 @@ impl KnownCode {
             }
         }
         self.put(at, bytes);
+        for (index, ..) in parts(at, bytes) {
+            if let Some(chunk) = self.chunks.get_mut(&index) {
+                chunk.newest = chunk.newest.max(time);
+            }
+        }
     }
 
     /// When code in this range was rewritten since it was named last, ns, ascending.
@@ -82,7 +94,8 @@ impl KnownCode {
     pub(crate) fn put(&mut self, at: Avma, bytes: &[u8]) {
         for (index, first, part) in parts(at, bytes) {
             let empty = || {
-                Box::new(Chunk { bytes: [0; CHUNK as usize], known: [false; CHUNK as usize], rewritten: Vec::new() })
+                let (bytes, known) = ([0; CHUNK as usize], [false; CHUNK as usize]);
+                Box::new(Chunk { bytes, known, newest: 0, rewritten: Vec::new() })
             };
             let chunk = self.chunks.entry(index).or_insert_with(empty);
             chunk.bytes[first..first + part.len()].copy_from_slice(part);
