@@ -12,6 +12,7 @@ use zstd::Encoder;
 use crate::{Plan, PlannedFile};
 
 /// Files and a recording become a quarter with it; higher ones take much longer for little.
+/// `packaging/make` leaves out of zstd what higher ones take.
 const LEVEL: i32 = 3;
 
 /// Writes what is planned; the same files give the same bytes. `progress` is called with the bytes that were read, and all of them.

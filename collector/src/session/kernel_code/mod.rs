@@ -13,6 +13,8 @@
 
 mod bpf;
 mod changes;
+#[cfg(test)]
+mod cost;
 mod kcore;
 mod symbols;
 
@@ -135,12 +137,8 @@ impl KernelHits {
             }
             Err(error) => (Vec::new(), Some(without_code(&error, !symbols.functions.is_empty()))),
         };
-        let pieces = |(start, bytes): &'_ (u64, Vec<u8>)| -> Vec<(u64, Vec<u8>)> {
-            let at = (*start..).step_by(PIECE);
-            at.zip(bytes.chunks(PIECE).map(<[u8]>::to_vec)).collect()
-        };
-        let pieces: Vec<(u64, Vec<u8>)> = code.iter().flat_map(pieces).collect();
-        let pieces = pieces.iter().map(|(at, bytes)| (*at, bytes.as_slice())).collect();
+        let pieces =
+            code.iter().flat_map(|(start, bytes)| (*start..).step_by(PIECE).zip(bytes.chunks(PIECE))).collect();
         let names =
             symbols.functions.iter().map(|(range, name)| (range.start, range.end - range.start, name.as_bytes()));
         let mut bodies = MadeCode::Executed { time: 0, pid: KERNEL_PID, pieces }.to_record_bodies();
