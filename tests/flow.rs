@@ -189,7 +189,7 @@ fn blocks_that_a_straight_line_jumps_over_did_not_run() {
         let starts: Vec<u64> = code.blocks.blocks().iter().map(|block| block.start.0).collect();
         assert_eq!(starts, [START, LOCKED, UNLOCKED, BACK]);
         assert_eq!(code.executions(&flow.modules[index]), [75.0, 50.0, 25.0, 75.0]);
-        let ways = code.fall_throughs(&flow.modules[index]);
+        let ways = code.fall_throughs(&flow.modules[index].ranges);
         let ways: Vec<(u64, u64, f64)> = ways.iter().map(|way| (way.from.0, way.to.0, way.count)).collect();
         let behind_prefix = (LOCKED, BACK, 50.0);
         let expected = [(JE, LOCKED, 50.0), behind_prefix, (UNLOCKED, BACK, 25.0)];

@@ -8,6 +8,11 @@ use anyhow::bail;
 
 use crate::search_path;
 
+/// Options of LLVM that make more of a profile of samples (docs/decisions 014 and 047): counts that contradict each other are brought in line, calls
+/// are inlined where that saves more than it costs, and blocks laid out so that little code is jumped over.
+const OF_LLVM: [&str; 3] =
+    ["sample-profile-use-profi", "inline-enable-cost-benefit-analysis=true", "enable-ext-tsp-block-placement"];
+
 /// A family of compilers that read the same profiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
@@ -135,11 +140,12 @@ impl Toolchain {
         };
         let recorded = takes(&["debuginfo-for-profiling", "debug-info-for-profiling"]);
         let llvm = |option: &str| format!("-Cllvm-args=-{option}");
+        let is_taken = |option: &String| output(rustc().arg(option).args(["--print", "sysroot"])).is_some();
         let options = Options {
             debug: vec!["-Cdebuginfo=1".into(), "-Cstrip=none".into()],
             recorded: recorded.into_iter().collect(),
             profile: format!("{profile}="),
-            with_profile: vec![llvm("sample-profile-use-profi"), llvm("inline-enable-cost-benefit-analysis=true")],
+            with_profile: OF_LLVM.map(llvm).into_iter().filter(is_taken).collect(),
         };
         Ok(Self {
             compilers: vec![Compiler { name: "rustc".into(), file: file.clone(), kind: Kind::Rustc, version, options }],
@@ -205,14 +211,14 @@ fn clang_options(file: &Path) -> Options {
         if is_taken { options.iter().map(|option| (*option).to_owned()).collect() } else { Vec::new() }
     };
     let with_profile = ["-fprofile-sample-use=/dev/null"];
-    let groups = [&["-fsample-profile-use-profi"][..], &["-mllvm", "-inline-enable-cost-benefit-analysis=true"]];
+    let of_llvm = OF_LLVM.map(|option| format!("-{option}"));
     let recorded =
         ["-fdebug-info-for-profiling", "-funique-internal-linkage-names", "-Wno-unused-command-line-argument"];
     Options {
         debug: vec!["-gline-tables-only".into()],
         recorded: recorded.iter().flat_map(|option| taken(&[option], &[])).collect(),
         profile: "-fprofile-sample-use=".into(),
-        with_profile: groups.iter().flat_map(|group| taken(group, &with_profile)).collect(),
+        with_profile: of_llvm.iter().flat_map(|option| taken(&["-mllvm", option], &with_profile)).collect(),
     }
 }
 

@@ -47,7 +47,7 @@ fn starts(root: &Path) -> Vec<u64> {
 
 fn measure(root: &Path, kcore: &Kcore, hits: &KernelHits) {
     let addresses: Vec<u64> = hits.addresses.iter().copied().collect();
-    let names = || Symbols::around(&root.join("proc/kallsyms"), &addresses).unwrap();
+    let names = || Symbols::around(&root.join("proc/kallsyms"), &addresses, &ENTRIES).unwrap();
     let symbols = names();
     let (ranges, _) = ranges(&addresses, &symbols);
     let bytes: u64 = ranges.iter().map(|range| range.end - range.start).sum();

@@ -20,8 +20,9 @@ pub(crate) struct Symbols {
 }
 
 impl Symbols {
-    /// Reads those that hold one of the addresses, which ascend, and those of the image with one of these names. The list is not sorted, and the kernel makes it anew for who reads it: it is
-    /// read once, and gone through twice, first for where functions begin, then for the names of the few.
+    /// Reads those that hold one of the addresses, which ascend, and those of the image with one of these names. The list is not sorted, and the
+    /// kernel makes it anew for who reads it: it is read once, and gone through twice, first for where functions begin, then for the names of the
+    /// few.
     ///
     /// # Errors
     /// The file cannot be read.
