@@ -30,8 +30,8 @@ use crate::processor_trace::follow;
 use crate::progress::{Progress, Step};
 use crate::recording::{
     CodeKind, Context, ContextId, EventKind, Granularity, KnownFunction, KnownFunctions, Module, ModuleId, ModuleKind,
-    ModuleTable, RecordCounts, Selection, Sources, StackStatistics, StackUse, Subset, Totals, Tracer, Vendor,
-    metadata_of, read_samples, read_tasks,
+    ModuleTable, RecordCounts, Selection, SourceEvents, Sources, StackStatistics, StackUse, Subset, Totals, Tracer,
+    Vendor, metadata_of, read_samples, read_tasks,
 };
 use crate::uncertainty::{ClockedCode, CountKind, Design, Replicates, Resampling, SLICES, Sampled, Slice, made_up};
 use crate::walks::{Reading, Spaces, Streams, Walked, WalkedCode};
@@ -257,11 +257,13 @@ pub fn analyze_paths(
     }
 
     let bytes_per_instruction = mean_instruction_length(&counted);
-    let scale = CountScale::of(&sources, &counted, &modules, bytes_per_instruction);
+    let of_source = |ebs: &SourceEvents| ebs.events.iter().filter_map(|&event| records.samples.get(event)).sum();
+    let samples = sources.ebs.as_ref().map_or(0, of_source);
+    let scale = CountScale::of(&sources, samples, &counted, &modules, bytes_per_instruction);
     if let Some(only) = scale.only {
-        let other = if only == Source::Ebs { Source::Lbr } else { Source::Ebs };
+        let (of, others) = if only == Source::Ebs { ("samples", "branches") } else { ("branches", "samples") };
         shortcomings.push(format!(
-            "ebs and lbr saw no code in common: all counts are of {only}, and nothing that {other} alone saw counts"
+            "no sample is in code whose branches were seen: all counts are of {of}, and what {others} alone saw counts nothing"
         ));
     }
     if let Some(lbr) = &sources.lbr

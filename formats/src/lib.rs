@@ -28,6 +28,7 @@ pub mod cgroup_mark;
 pub mod executions;
 pub mod file_identity;
 pub mod flow;
+pub mod kernel_entries;
 pub mod made_code;
 pub mod mapped_files;
 mod mark;

@@ -35,12 +35,13 @@ impl<'a> WaysOf<'a> {
         (index, index.and_then(|index| Ways::of(flow.flow(), &self.arrivals, index, code)))
     }
 
-    /// How often branches were seen to lead to an address of a module of which no range is known; `None` if none was seen. Example: where system
-    /// calls of bursts enter the kernel.
+    /// How often branches of other modules were seen to lead to an address; `None` if none was seen. Example: where system calls of bursts enter
+    /// the kernel. In code that was not read nobody knows which branches of its own are calls.
     pub fn led_to(&self, module: ModuleId, at: Svma) -> Option<f64> {
         let index = self.flow?.only_index_of(module)?;
-        let arrivals = equal(self.arrivals.0.get(index)?, |arrival| arrival.to, at);
-        (!arrivals.is_empty()).then(|| arrivals.iter().map(|arrival| arrival.count).sum())
+        let arrivals = equal(self.arrivals.0.get(index)?, |arrival| arrival.to, at).iter();
+        let counts = arrivals.filter(|arrival| arrival.from.module != index).map(|arrival| arrival.count);
+        counts.reduce(|sum, count| sum + count)
     }
 }
 

@@ -3,29 +3,20 @@
 //! Branch stacks of the hardware have a record from `syscall` to there. Where nothing records branches of the kernel (bursts, a trace of the
 //! program), streams run through the instruction: what was executed on both sides of it tells that the kernel was entered in between.
 
+use formats::kernel_entries::{FRED, INT_80, SYSCALL};
 use iced_x86::{Code as Opcode, Mnemonic};
 
 use crate::address::{FileOffset, Svma};
-use crate::code::{Bitness, LONGEST_INSTRUCTION};
+use crate::code::LONGEST_INSTRUCTION;
 use crate::counting::{AnalysedModule, Code, ModuleCounts, Spot};
 use crate::recording::{ModuleKind, ModuleTable};
 
-/// How a program calls the kernel, and the names of where that leads (arch/x86/entry in Linux, since 4.4).
-const WAYS: [(Way, &[&str]); 4] = [
-    (Way::Syscall64, &["entry_SYSCALL_64"]),
-    (Way::Syscall32, &["entry_SYSCALL_compat"]),
-    (Way::Sysenter, &["entry_SYSENTER_compat"]),
-    (Way::Int80, &["asm_int80_emulation", "entry_INT80_compat"]),
-];
-/// With FRED, all ways lead here. Kernels have the function whether the CPU has FRED or not, so that it is the entry is known only where the
-/// recording itself names it.
-const FRED: &str = "asm_fred_entrypoint_user";
+/// How a program of 64 bits calls the kernel and goes on after it, and the names of where that leads. Bursts have no other code.
+const WAYS: [(Way, &[&str]); 2] = [(Way::Syscall, &[SYSCALL]), (Way::Int80, &INT_80)];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
-    Syscall64,
-    Syscall32,
-    Sysenter,
+    Syscall,
     Int80,
 }
 
@@ -51,6 +42,7 @@ impl KernelEntries {
             };
             Some(Spot { module: kernel.module, base: 0, offset })
         };
+        // Where the recording names no functions, a kernel with FRED is taken for one without.
         let has_fred = modules.get(kernel.module).functions.named(FRED).is_some();
         let entry = |(way, names): &(Way, &[&str])| {
             let names = if has_fred { &[FRED] } else { *names };
@@ -68,10 +60,8 @@ impl KernelEntries {
     pub fn of_instruction(&self, code: &AnalysedModule, at: Svma) -> Option<Spot> {
         let image = &code.binary.image;
         let instruction = image.decoder(at, LONGEST_INSTRUCTION).into_iter().next()?;
-        let way = match (instruction.mnemonic(), image.bitness()) {
-            (Mnemonic::Syscall, Bitness::Bits64) => Way::Syscall64,
-            (Mnemonic::Syscall, Bitness::Bits32) => Way::Syscall32,
-            (Mnemonic::Sysenter, _) => Way::Sysenter,
+        let way = match instruction.mnemonic() {
+            Mnemonic::Syscall => Way::Syscall,
             _ if instruction.code() == Opcode::Int_imm8 && instruction.immediate8() == 0x80 => Way::Int80,
             _ => return None,
         };

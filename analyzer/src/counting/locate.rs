@@ -316,7 +316,7 @@ impl Locator<'_> {
                     };
                     self.hits(from.module).taken.push(taken);
                 }
-                let (first, last) = self.ends((start, stream.from), &context, space);
+                let (first, last) = self.ends(start, (stream.from, from), &context, space);
                 if start > stream.from {
                     self.located.broken.backwards += stream.seen;
                     self.add_broken(burst, stream.weight);
@@ -357,7 +357,7 @@ impl Locator<'_> {
     fn path(&self, path: &BurstPath, context: &Context, space: &AddressSpace) -> LocatedPath {
         let starts = std::iter::once(path.start).chain(path.branches.iter().map(|(_, to)| *to));
         let stream = |(start, end): (Avma, Avma)| {
-            let (first, last) = self.ends((start, end), context, space);
+            let (first, last) = self.ends(start, (end, self.spot(end, context, space)), context, space);
             let is_one = start <= end && (first.module, first.base) == (last.module, last.base);
             is_one.then_some(Stream { module: first.module, start: first.offset, end: last.offset })
         };
@@ -374,8 +374,8 @@ impl Locator<'_> {
         self.located.modules.entry(module).or_default()
     }
 
-    fn ends(&self, stream: (Avma, Avma), context: &Context, space: &AddressSpace) -> (Spot, Spot) {
-        self.spots.of_stream(stream, context.guest, (space, context.place.kernel))
+    fn ends(&self, start: Avma, end: (Avma, Spot), context: &Context, space: &AddressSpace) -> (Spot, Spot) {
+        self.spots.of_stream(start, end, context.guest, (space, context.place.kernel))
     }
 
     fn spot(&self, avma: Avma, context: &Context, space: &AddressSpace) -> Spot {

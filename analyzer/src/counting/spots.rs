@@ -55,16 +55,17 @@ impl Spots {
         self.unknown_module
     }
 
-    /// Where a stream begins and ends. Where some code in it is not known any more, for it was rewritten at that time, all of it is memory whose code
-    /// is unread.
+    /// Where a stream begins and ends, which is at `last` as far as that is known. Where some code in it is not known any more, for it was rewritten
+    /// at that time, all of it is memory whose code is unread.
     pub fn of_stream(
         &self,
-        (start, end): (Avma, Avma),
+        start: Avma,
+        (end, last): (Avma, Spot),
         guest: bool,
         (space, epoch): (&AddressSpace, u32),
     ) -> (Spot, Spot) {
         if guest || is_kernel(start) || start > end || !space.any_unknown(start, end) {
-            return (self.of(start, guest, (space, epoch)), self.of(end, guest, (space, epoch)));
+            return (self.of(start, guest, (space, epoch)), last);
         }
         let unread = |avma: Avma| match space.find_unread(avma) {
             Some(mapping) => Spot::of(mapping, avma),

@@ -66,7 +66,7 @@ pub struct Streams<'a> {
     spots: &'a Spots,
     spaces: &'a [Space],
     entries: &'a KernelEntries,
-    known: HashTable<LookedUp>,
+    looked_up: HashTable<LookedUp>,
 }
 
 /// Which stream: its address space, where it starts, if that is known, and the branch at its end.
@@ -78,23 +78,23 @@ struct LookedUp {
     streams: Vec<WalkedStream>,
 }
 
-/// System calls of a stream that are told.
-const MOST_CALLS: usize = 64;
+/// System calls of a stream that are told: functions that make them branch before the next one.
+const MOST_CALLS: usize = 8;
 
 impl<'a> Streams<'a> {
     /// None are known yet.
     pub fn new(code: &'a WalkedCode<'a>, spots: &'a Spots, spaces: &'a [Space], entries: &'a KernelEntries) -> Self {
-        Streams { code, spots, spaces, entries, known: HashTable::new() }
+        Streams { code, spots, spaces, entries, looked_up: HashTable::new() }
     }
 
     /// The stream from a branch target to a branch: with the way into the kernel and back at each system call in it. Nothing of a space that is
     /// not known.
     pub fn get(&mut self, id: SpaceId, start: Option<Avma>, branch: &Branch) -> &[WalkedStream] {
-        let Streams { code, spots, spaces, entries, known } = self;
+        let Streams { code, spots, spaces, entries, looked_up } = self;
         let Some(space) = spaces.get(id.0 as usize) else { return &[] };
         let key = (id, start, branch.from, branch.to, branch.flags.kind());
-        match known.entry(hash(&key), |known| known.key == key, |known| hash(&known.key)) {
-            Entry::Occupied(known) => &known.into_mut().streams,
+        match looked_up.entry(hash(&key), |one| one.key == key, |one| hash(&one.key)) {
+            Entry::Occupied(one) => &one.into_mut().streams,
             Entry::Vacant(free) => {
                 let streams = look_up(code, (spots, space), entries, start, branch);
                 &free.insert(LookedUp { key, streams }).into_mut().streams
@@ -134,7 +134,8 @@ fn look_up(
     let parts = match start {
         None => Some(Vec::new()),
         Some(start) => {
-            let (first, last) = spots.of_stream((start, branch.from), space.guest, (&space.mappings, space.kernel));
+            let (first, last) =
+                spots.of_stream(start, (branch.from, from), space.guest, (&space.mappings, space.kernel));
             let is_straight = start <= branch.from && (first.module, first.base) == (last.module, last.base);
             let to_kernel = !by_kernel && to_kernel;
             let parts = if is_straight { code.parts(first, last, to_kernel) } else { None };

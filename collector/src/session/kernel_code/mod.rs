@@ -28,6 +28,8 @@ use formats::made_code::{KERNEL_PID, MadeCode};
 pub(crate) use bpf::BpfCode;
 pub(crate) use changes::KernelChanges;
 
+use formats::kernel_entries::{FRED, INT_80, SYSCALL};
+
 use crate::errno::plain;
 use kcore::Kcore;
 use symbols::Symbols;
@@ -41,12 +43,8 @@ const MOST: u64 = 64 << 20;
 /// and those of a function. Of a longer one, and of code without a symbol, the pages are copied in which samples fell.
 const LONGEST_FUNCTION: u64 = 1 << 20;
 const PAGE: u64 = 4096;
-/// Where system calls enter the kernel (arch/x86/entry), of 64-bit and of 32-bit code: no sample falls there while the kernel has interrupts off,
-/// and they are kept all the same. They tell where the system calls of bursts lead.
-const ENTRIES: [&str; 5] =
-    ["entry_SYSCALL_64", "entry_SYSCALL_compat", "entry_SYSENTER_compat", "asm_int80_emulation", "entry_INT80_compat"];
-/// With FRED, all lead here.
-const FRED: &str = "asm_fred_entrypoint_user";
+/// Where system calls enter the kernel: no sample falls there while it has interrupts off, and they are kept all the same.
+const ENTRIES: [&str; 3] = [SYSCALL, INT_80[0], INT_80[1]];
 /// Bytes of a piece in a record.
 const PIECE: usize = 32 << 10;
 
