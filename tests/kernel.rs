@@ -1228,6 +1228,12 @@ fn system_calls_of_bursts_lead_to_the_entry_of_the_kernel() {
         let [by_start, by_other] = ["_start;entry_SYSCALL_64", "other;entry_SYSCALL_64"].map(of);
         assert!(by_other > 0.0 && (by_start / by_other - 21.0).abs() < 0.5, "{folded}");
         assert!(folded.contains("work") && !folded.contains("entry_SYSCALL_64;"), "{folded}");
+        if has_code {
+            let paths = support::stdout(&["paths", "--to", "entry_SYSCALL_64", "-i", &file]);
+            let words = paths.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(words.contains("# to entry_SYSCALL_64: 440 arrivals"), "{paths}");
+            assert!(words.contains("200 _start+0x3 _start _start+0x1 entry_SYSCALL_64 _start+0x3"), "{paths}");
+        }
         let annotated = support::stdout(&["annotate", "-f", "entry_SYSCALL_64", "--format", "json", "-i", &file]);
         let annotated: serde_json::Value = serde_json::from_str(&annotated).unwrap();
         assert_eq!(annotated["functions"][0]["calls"], 440.0, "{annotated:#}");
