@@ -328,10 +328,12 @@ impl<'a> Layers<'a> {
         if self.burst.time != time {
             self.end_burst(time);
         }
-        let mut parts = parts(at, bytes);
-        // Of areas without room nothing is known, whatever they execute.
-        parts.retain(|(page, ..)| self.areas.get(&(page / AREA)).is_none_or(|(layer, _)| layer.is_some()));
-        self.burst.put(at, &parts);
+        let parts = parts(at, bytes);
+        // Of areas without room nothing is known, whatever bursts see there.
+        let has_room = |page: u64| self.areas.get(&(page / AREA)).is_none_or(|(layer, _)| layer.is_some());
+        if parts.iter().any(|(page, ..)| has_room(*page)) {
+            self.burst.put(at, &parts);
+        }
         let mut areas: Vec<u64> = parts.iter().map(|(page, ..)| page / AREA).collect();
         areas.dedup();
         for area in areas {
