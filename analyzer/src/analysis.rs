@@ -30,8 +30,8 @@ use crate::processor_trace::follow;
 use crate::progress::{Progress, Step};
 use crate::recording::{
     CodeKind, Context, ContextId, EventKind, Granularity, KnownFunction, KnownFunctions, Module, ModuleId, ModuleKind,
-    ModuleTable, RecordCounts, Selection, SourceEvents, Sources, StackStatistics, StackUse, Subset, Totals, Tracer,
-    Vendor, metadata_of, read_samples, read_tasks,
+    ModuleTable, RecordCounts, Selection, Sources, StackStatistics, StackUse, Subset, Totals, Tracer, Vendor,
+    metadata_of, read_samples, read_tasks,
 };
 use crate::uncertainty::{ClockedCode, CountKind, Design, Replicates, Resampling, SLICES, Sampled, Slice, made_up};
 use crate::walks::{Reading, Spaces, Streams, Walked, WalkedCode};
@@ -257,8 +257,7 @@ pub fn analyze_paths(
     }
 
     let bytes_per_instruction = mean_instruction_length(&counted);
-    let of_source = |ebs: &SourceEvents| ebs.events.iter().filter_map(|&event| records.samples.get(event)).sum();
-    let samples = sources.ebs.as_ref().map_or(0, of_source);
+    let samples = sources.ebs.as_ref().map_or(0, |ebs| ebs.sum_of(&records.samples));
     let scale = CountScale::of(&sources, samples, &counted, &modules, bytes_per_instruction);
     if let Some(only) = scale.only {
         let (of, others) = if only == Source::Ebs { ("samples", "branches") } else { ("branches", "samples") };
@@ -468,7 +467,7 @@ fn design(resampling: &Resampling, counted: &[CountedModule], sources: &Sources,
     let (slices, source) = if uses_stacks { (lbr, &sources.lbr) } else { (ebs, &sources.ebs) };
     let observations = source.as_ref().map_or(0, |source| {
         let numbers = if source.has_bursts { &records.bursts } else { &records.samples };
-        source.events.iter().filter_map(|&event| numbers.get(event)).sum()
+        source.sum_of(numbers)
     });
     Design { kind: CountKind::Sampled, slices, observations }
 }

@@ -185,7 +185,6 @@ impl Work<'_> {
         let bolt = self.args.bolt.then(compilers::llvm_bolt).transpose()?;
         let mut built = self.build(&mut steps)?;
         let before = self.kept(&built.run.binary, "before")?;
-        let place = built.run.place(&before).to_owned();
         let mut profiles = Vec::new();
         for pass in 1..=self.args.passes {
             profiles = self.profile(&built, pass, &mut steps)?;
@@ -224,7 +223,7 @@ impl Work<'_> {
         })?;
         let file = |path: &Path| shown([path.display().to_string()]);
         if is_slower {
-            say!("{} is the program before; the new one is {}", file(&place), file(&last.file));
+            say!("{} is the program before; the new one is {}", file(optimized.place(&kept.file)), file(&last.file));
         } else {
             say!(
                 "the new program is {}; the one before it is {}",

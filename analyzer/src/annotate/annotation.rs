@@ -232,7 +232,6 @@ fn functions(analysis: &Analysis, ranked: Vec<Ranked>, sampled: &SampledBlocks<'
         };
         let mut blocks = blocks_by_symbol(code, of_module.iter().map(|(_, of)| of.symbol));
         for (rank, of) in of_module {
-            let led_to = all_ways.led_to(module.counts.module, of.symbol);
             let body = of_function.body(of.symbol, &blocks.remove(&of.symbol).unwrap_or_default());
             let function = AnnotatedFunction {
                 name: of.name,
@@ -242,7 +241,7 @@ fn functions(analysis: &Analysis, ranked: Vec<Ranked>, sampled: &SampledBlocks<'
                 executed_interval: of.executed_interval,
                 share_interval: of.share_interval,
                 time: of.time,
-                calls: if ways.is_some() { body.calls } else { led_to },
+                calls: if ways.is_some() { body.calls } else { all_ways.led_to(module.counts.module, of.symbol) },
                 has_ways: ways.is_some(),
                 blocks: body.blocks,
                 unreadable: body.unreadable,

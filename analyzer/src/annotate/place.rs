@@ -7,9 +7,9 @@ use std::sync::Arc;
 use crate::Analysis;
 use crate::address::{FileOffset, Svma};
 use crate::code::{FunctionId, demangle};
-use crate::counting::{AnalysedModule, Code};
+use crate::counting::Code;
 use crate::flow::{AnalysedFlow, ModuleAddress};
-use crate::recording::{KnownFunctions, base_name};
+use crate::recording::base_name;
 
 /// An address in the code of any module.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,9 +58,7 @@ pub(crate) struct Places<'a> {
 
 struct NamedModule<'a> {
     path: Arc<str>,
-    code: Option<&'a AnalysedModule>,
-    /// Of code that was not read.
-    functions: Option<&'a KnownFunctions>,
+    code: &'a Code,
     /// Names can be long, and many places may be in one function.
     names: RefCell<HashMap<FunctionId, Arc<str>>>,
 }
@@ -69,14 +67,7 @@ impl<'a> Places<'a> {
     pub fn of(analysis: &'a Analysis) -> Self {
         let named = |module: &'a crate::CountedModule| NamedModule {
             path: analysis.modules.get(module.counts.module).path.as_str().into(),
-            code: match &module.counts.code {
-                Code::Read(code) => Some(code),
-                Code::Unread { .. } => None,
-            },
-            functions: match &module.counts.code {
-                Code::Read(_) => None,
-                Code::Unread { functions, .. } => Some(functions),
-            },
+            code: &module.counts.code,
             names: RefCell::default(),
         };
         let flow = analysis.flow.as_ref().map(AnalysedFlow::flow);
@@ -102,17 +93,17 @@ impl<'a> Places<'a> {
 
     /// Of an address in a module of the analysis.
     pub fn in_module(&self, index: usize, address: Svma) -> Place {
-        let NamedModule { path, code, functions, names } = &self.counted[index];
-        let function = code.and_then(|code| Some((code, code.functions.at(address)?)));
-        let named = function.map(|(code, id)| {
-            let mut names = names.borrow_mut();
-            let name = names.entry(id).or_insert_with(|| demangle(&code.functions.name(id)).into());
-            (name.clone(), address.0 - code.functions.get(id).symbol.0)
-        });
-        let named = named.or_else(|| {
-            let function = (*functions)?.around(FileOffset(address.0))?;
-            Some((demangle(&function.name).into(), address.0 - function.start.0))
-        });
+        let NamedModule { path, code, names } = &self.counted[index];
+        let named: Option<(Arc<str>, u64)> = match code {
+            Code::Read(code) => code.functions.at(address).map(|id| {
+                let mut names = names.borrow_mut();
+                let name = names.entry(id).or_insert_with(|| demangle(&code.functions.name(id)).into());
+                (name.clone(), address.0 - code.functions.get(id).symbol.0)
+            }),
+            Code::Unread { functions, .. } => functions
+                .around(FileOffset(address.0))
+                .map(|function| (demangle(&function.name).into(), address.0 - function.start.0)),
+        };
         let offset = named.as_ref().map_or(0, |(_, offset)| *offset);
         Place { module: path.clone(), address, function: named.map(|(name, _)| name), offset }
     }

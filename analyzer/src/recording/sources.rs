@@ -50,6 +50,11 @@ impl SourceEvents {
         }
     }
 
+    /// The sum of these numbers of its events, which are by index in the recording.
+    pub fn sum_of(&self, numbers: &[u64]) -> u64 {
+        self.events.iter().filter_map(|&event| numbers.get(event)).sum()
+    }
+
     /// Whether the weights of the streams are numbers of executions. A stack of the hardware says how often it was taken only in
     /// taken branches; of a burst it is known how many instructions it executed.
     pub fn streams_count_executions(&self) -> bool {

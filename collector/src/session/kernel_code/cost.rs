@@ -33,13 +33,9 @@ fn cost_of_the_copy() {
 
 /// Where functions begin, ascending.
 fn starts(root: &Path) -> Vec<u64> {
-    let list = std::fs::read_to_string(root.join("proc/kallsyms")).unwrap();
-    let address = |line: &str| {
-        let mut fields = line.split_ascii_whitespace();
-        let at = u64::from_str_radix(fields.next()?, 16).ok()?;
-        fields.next().filter(|kind| kind.eq_ignore_ascii_case("t")).map(|_| at)
-    };
-    let mut starts: Vec<u64> = list.lines().filter_map(address).collect();
+    let list = std::fs::read(root.join("proc/kallsyms")).unwrap();
+    let code = symbols::symbols(&list).filter(|symbol| symbol.kind.eq_ignore_ascii_case(&b't'));
+    let mut starts: Vec<u64> = code.map(|symbol| symbol.address).collect();
     starts.sort_unstable();
     starts.dedup();
     starts

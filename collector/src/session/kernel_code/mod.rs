@@ -23,12 +23,11 @@ use std::io;
 use std::ops::Range;
 use std::path::Path;
 
+use formats::kernel_entries::{FRED, INT_80, SYSCALL};
 use formats::made_code::{KERNEL_PID, MadeCode};
 
 pub(crate) use bpf::BpfCode;
 pub(crate) use changes::KernelChanges;
-
-use formats::kernel_entries::{FRED, INT_80, SYSCALL};
 
 use crate::errno::plain;
 use kcore::Kcore;

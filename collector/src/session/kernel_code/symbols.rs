@@ -106,16 +106,16 @@ fn end_unknown(start: u64) -> u64 {
 }
 
 /// A line of the list.
-struct Symbol<'a> {
-    address: u64,
-    kind: u8,
+pub(super) struct Symbol<'a> {
+    pub address: u64,
+    pub kind: u8,
     name: &'a str,
     /// `[ext4]`; the image has none.
     module: Option<&'a str>,
 }
 
 /// Those that have an address where code of the kernel is.
-fn symbols(list: &[u8]) -> impl Iterator<Item = Symbol<'_>> {
+pub(super) fn symbols(list: &[u8]) -> impl Iterator<Item = Symbol<'_>> {
     list.split(|byte| *byte == b'\n').filter_map(|line| {
         let mut fields = std::str::from_utf8(line).ok()?.split_ascii_whitespace();
         let address = u64::from_str_radix(fields.next()?, 16).ok()?;
