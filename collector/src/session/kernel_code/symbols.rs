@@ -44,7 +44,7 @@ impl Symbols {
                 (module, number) = (symbol.module, number + 1);
             }
             starts.push((symbol.address, number));
-            if symbol.module.is_none() && wanted.contains(&symbol.name) {
+            if symbol.module.is_none() && wanted.iter().any(|name| name.as_bytes() == symbol.name) {
                 addresses.push(symbol.address);
             }
         }
@@ -70,6 +70,7 @@ impl Symbols {
         let mut names: Vec<Option<(u8, String)>> = vec![None; ranges.len()];
         for Symbol { address, kind, name, .. } in symbols(&list) {
             let Ok(index) = ranges.binary_search_by_key(&address, |range| range.start) else { continue };
+            let Ok(name) = std::str::from_utf8(name) else { continue };
             let Some(rank) = rank(kind, name) else { continue };
             if let Some(known) = names.get_mut(index)
                 && known.as_ref().is_none_or(|(best, _)| rank < *best)
@@ -109,19 +110,36 @@ fn end_unknown(start: u64) -> u64 {
 pub(super) struct Symbol<'a> {
     pub address: u64,
     pub kind: u8,
-    name: &'a str,
+    name: &'a [u8],
     /// `[ext4]`; the image has none.
-    module: Option<&'a str>,
+    module: Option<&'a [u8]>,
 }
 
-/// Those that have an address where code of the kernel is.
+/// Those that have an address where code of the kernel is. Lists have hundreds of thousands: what is not asked for is not looked at.
 pub(super) fn symbols(list: &[u8]) -> impl Iterator<Item = Symbol<'_>> {
-    list.split(|byte| *byte == b'\n').filter_map(|line| {
-        let mut fields = std::str::from_utf8(line).ok()?.split_ascii_whitespace();
-        let address = u64::from_str_radix(fields.next()?, 16).ok()?;
-        let (kind, name) = (*fields.next()?.as_bytes().first()?, fields.next()?);
-        (address >= super::TEXT).then(|| Symbol { address, kind, name, module: fields.next() })
+    let ends = memchr::memchr_iter(b'\n', list).chain((list.last() != Some(&b'\n')).then_some(list.len()));
+    let mut begin = 0;
+    let lines = ends.map(move |end| list.get(std::mem::replace(&mut begin, end + 1)..end).unwrap_or_default());
+    lines.filter_map(|line| {
+        let (address, line) = hexadecimal(line).filter(|(address, _)| *address >= super::TEXT)?;
+        let (kind, line) = line.strip_prefix(b" ")?.split_first()?;
+        let mut words = line.strip_prefix(b" ")?.splitn(2, u8::is_ascii_whitespace);
+        let name = words.next().filter(|name| !name.is_empty())?;
+        Some(Symbol { address, kind: *kind, name, module: words.next().map(<[u8]>::trim_ascii) })
     })
+}
+
+/// The number at the beginning, in digits of base 16, and what comes after it.
+fn hexadecimal(line: &[u8]) -> Option<(u64, &[u8])> {
+    let mut number = 0_u64;
+    for (at, byte) in line.iter().enumerate() {
+        match char::from(*byte).to_digit(16) {
+            Some(digit) if number >> 60 == 0 => number = number << 4 | u64::from(digit),
+            Some(_) => return None,
+            None => return Some((number, line.get(at..)?)),
+        }
+    }
+    None
 }
 
 #[cfg(test)]
