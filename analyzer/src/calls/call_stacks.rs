@@ -59,7 +59,7 @@ impl<'a> NamedCode<'a> {
 
     fn function(&self, space: SpaceId, at: Avma) -> Option<FunctionKey> {
         let space = self.spaces.get(space.0 as usize)?;
-        let spot = self.spots.of(at, space.guest, (&space.mappings, space.kernel));
+        let spot = self.spots.of(at, &space.view());
         let known = self.code(spot.module).and_then(|(binary, functions)| {
             let id = functions.at(binary.image.svma_of_file_offset(spot.offset.0)?)?;
             Some(FunctionKey::of(spot.module, functions, id))

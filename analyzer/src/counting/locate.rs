@@ -6,7 +6,7 @@ use formats::burst_data::DataUses;
 
 use crate::address::{Avma, FileOffset};
 
-use crate::counting::spots::{Spot, Spots, is_kernel};
+use crate::counting::spots::{Spots, View, is_kernel};
 use crate::counting::{BrokenStreams, GroupId, Groups};
 use crate::recording::{
     AddressSpace, BurstPath, Context, ContextId, Cuts, IpHits, ModuleId, ModuleTable, Sources, Starts, Timeline,
@@ -244,6 +244,7 @@ struct Locator<'a> {
 impl Locator<'_> {
     fn locate_context(&mut self, id: ContextId, totals: &Totals, space: &AddressSpace, sources: &Sources) {
         let context = *totals.context(id);
+        let view = View::new(space, context.place.kernel, context.guest);
         let group = self.groups.of(id);
         let serves = |source: &Option<crate::recording::SourceEvents>| {
             source.as_ref().is_some_and(|source| source.events.contains(&(context.event as usize)))
@@ -251,7 +252,7 @@ impl Locator<'_> {
         if serves(&sources.ebs) {
             let first = totals.ips.partition_point(|hits| hits.context < id);
             for hits in totals.ips[first..].iter().take_while(|hits| hits.context == id) {
-                let spot = self.spot(hits.ip, &context, space);
+                let spot = self.spots.of(hits.ip, &view);
                 if spot.module == self.spots.unknown() {
                     self.located.unmapped_samples += hits.samples;
                 }
@@ -261,10 +262,10 @@ impl Locator<'_> {
             }
         }
         if serves(&sources.lbr) {
-            let burst = self.start_of(id, &context, totals, space);
+            let burst = self.start_of(id, &context, totals, &view);
             let first = totals.cuts.partition_point(|(context, ..)| *context < id);
             for (_, from, sums) in totals.cuts[first..].iter().take_while(|(context, ..)| *context == id) {
-                let from = self.spot(*from, &context, space);
+                let from = self.spots.of(*from, &view);
                 self.located.cuts.extend(burst.map(|start| LocatedCut {
                     start,
                     module: from.module,
@@ -274,13 +275,13 @@ impl Locator<'_> {
             }
             let first = totals.paths.partition_point(|path| path.context < id);
             for path in totals.paths[first..].iter().take_while(|path| path.context == id) {
-                let path = self.path(path, &context, space);
+                let path = self.path(path, space, &view);
                 self.located.paths.push(path);
             }
             let first = totals.streams.partition_point(|stream| stream.context < id);
             for stream in totals.streams[first..].iter().take_while(|stream| stream.context == id) {
-                let from = self.spot(stream.from, &context, space);
-                let to = self.spot(stream.to, &context, space);
+                let from = self.spots.of(stream.from, &view);
+                let to = self.spots.of(stream.to, &view);
                 for spot in [from, to] {
                     if spot.module == self.spots.unknown() {
                         self.located.unmapped_branches += stream.seen;
@@ -316,7 +317,7 @@ impl Locator<'_> {
                     };
                     self.hits(from.module).taken.push(taken);
                 }
-                let (first, last) = self.ends(start, (stream.from, from), &context, space);
+                let (first, last) = self.spots.of_stream(start, (stream.from, from), &view);
                 if start > stream.from {
                     self.located.broken.backwards += stream.seen;
                     self.add_broken(burst, stream.weight);
@@ -338,10 +339,10 @@ impl Locator<'_> {
     }
 
     /// The place where the bursts of this context start.
-    fn start_of(&mut self, of: ContextId, context: &Context, totals: &Totals, space: &AddressSpace) -> Option<StartId> {
+    fn start_of(&mut self, of: ContextId, context: &Context, totals: &Totals, view: &View<'_>) -> Option<StartId> {
         let at = totals.starts.binary_search_by_key(&of, |(context, _)| *context).ok()?;
         let starts = &totals.starts[at].1;
-        let spot = self.spot(context.start, context, space);
+        let spot = self.spots.of(context.start, view);
         let all = &mut self.located.starts;
         let next = StartId(all.len() as u32);
         let id = *self.start_ids.entry((spot.module, spot.offset, context.after_call)).or_insert(next);
@@ -354,10 +355,10 @@ impl Locator<'_> {
         Some(id)
     }
 
-    fn path(&self, path: &BurstPath, context: &Context, space: &AddressSpace) -> LocatedPath {
+    fn path(&self, path: &BurstPath, space: &AddressSpace, view: &View<'_>) -> LocatedPath {
         let starts = std::iter::once(path.start).chain(path.branches.iter().map(|(_, to)| *to));
         let stream = |(start, end): (Avma, Avma)| {
-            let (first, last) = self.ends(start, (end, self.spot(end, context, space)), context, space);
+            let (first, last) = self.spots.of_stream(start, (end, self.spots.of(end, view)), view);
             let is_one = start <= end && (first.module, first.base) == (last.module, last.base);
             is_one.then_some(Stream { module: first.module, start: first.offset, end: last.offset })
         };
@@ -372,14 +373,6 @@ impl Locator<'_> {
 
     fn hits(&mut self, module: ModuleId) -> &mut ModuleHits {
         self.located.modules.entry(module).or_default()
-    }
-
-    fn ends(&self, start: Avma, end: (Avma, Spot), context: &Context, space: &AddressSpace) -> (Spot, Spot) {
-        self.spots.of_stream(start, end, context.guest, (space, context.place.kernel))
-    }
-
-    fn spot(&self, avma: Avma, context: &Context, space: &AddressSpace) -> Spot {
-        self.spots.of(avma, context.guest, (space, context.place.kernel))
     }
 }
 

@@ -27,6 +27,6 @@ pub use locate::{
 };
 pub use module_counts::{BlockSize, BlockSums, Code, ModuleCounts, SlicedSums, StartSums, count_module};
 pub use scale::{CountScale, mean_instruction_length};
-pub(crate) use spots::{Spot, Spots, is_kernel};
+pub(crate) use spots::{Spot, Spots, View, is_kernel};
 pub use straight_line::{Broken, StraightLines};
 pub use unreadable::UnreadBlock;

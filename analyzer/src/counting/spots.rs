@@ -1,5 +1,7 @@
 //! Where an address of a process is: in which module, and where in its file.
 
+use std::cell::Cell;
+
 use crate::address::{Avma, FileOffset};
 use crate::recording::{
     AddressSpace, GUEST, KERNEL, KERNEL_PID, KernelEpochs, Mapping, ModuleId, ModuleTable, Timeline, UNKNOWN, VSYSCALL,
@@ -21,6 +23,32 @@ impl Spot {
             base: mapping.start.0.wrapping_sub(mapping.pgoff),
             offset: FileOffset(mapping.file_offset(avma)),
         }
+    }
+}
+
+/// The addresses that a process, or a guest, had at a time.
+pub struct View<'a> {
+    space: &'a AddressSpace,
+    /// The epoch of the kernel's code.
+    kernel: u32,
+    guest: bool,
+    /// The last mapping of a file that was found: the next address is mostly in it, too.
+    last: Cell<Option<Mapping>>,
+}
+
+impl<'a> View<'a> {
+    /// With this address space, and the kernel of this epoch.
+    pub fn new(space: &'a AddressSpace, kernel: u32, guest: bool) -> Self {
+        View { space, kernel, guest, last: Cell::new(None) }
+    }
+
+    fn find(&self, avma: Avma) -> Option<Mapping> {
+        let last = self.last.get().filter(|mapping| mapping.is_of_file_at(avma));
+        last.or_else(|| {
+            let found = self.space.find(avma).copied();
+            self.last.set(found);
+            found
+        })
     }
 }
 
@@ -57,37 +85,33 @@ impl Spots {
 
     /// Where a stream begins and ends, which is at `last` as far as that is known. Where some code in it is not known any more, for it was rewritten
     /// at that time, all of it is memory whose code is unread.
-    pub fn of_stream(
-        &self,
-        start: Avma,
-        (end, last): (Avma, Spot),
-        guest: bool,
-        (space, epoch): (&AddressSpace, u32),
-    ) -> (Spot, Spot) {
-        if guest || is_kernel(start) || start > end || !space.any_unknown(start, end) {
-            return (self.of(start, guest, (space, epoch)), last);
+    pub fn of_stream(&self, start: Avma, (end, last): (Avma, Spot), view: &View<'_>) -> (Spot, Spot) {
+        if view.guest || is_kernel(start) || start > end || !view.space.any_unknown(start, end) {
+            return (self.of(start, view), last);
         }
-        let unread = |avma: Avma| match space.find_unread(avma) {
+        let unread = |avma: Avma| match view.space.find_unread(avma) {
             Some(mapping) => Spot::of(mapping, avma),
             None => Spot { module: self.unknown_module, base: 0, offset: FileOffset(avma.0) },
         };
         (unread(start), unread(end))
     }
 
-    /// Where an address is of a process with this address space and this epoch of the kernel, or of a guest.
-    pub fn of(&self, avma: Avma, guest: bool, (space, epoch): (&AddressSpace, u32)) -> Spot {
+    /// Where an address is.
+    pub fn of(&self, avma: Avma, view: &View<'_>) -> Spot {
         let without_mapping = |module| Spot { module, base: 0, offset: FileOffset(avma.0) };
-        if guest {
+        if view.guest {
             return without_mapping(self.guest_module);
         }
-        let (space, fallback) = match is_kernel(avma) {
-            true => (&self.kernel, self.kernel_module),
-            false if VSYSCALL_PAGE.contains(&avma.0) => (&self.kernel, self.vsyscall_module),
-            false => (space, self.unknown_module),
+        let (found, fallback) = if is_kernel(avma) {
+            let before = self.before.space(view.kernel).and_then(|before| before.find(avma));
+            (before.or_else(|| self.kernel.find(avma)).copied(), self.kernel_module)
+        } else if VSYSCALL_PAGE.contains(&avma.0) {
+            (self.kernel.find(avma).copied(), self.vsyscall_module)
+        } else {
+            (view.find(avma), self.unknown_module)
         };
-        let before = self.before.space(epoch).filter(|_| is_kernel(avma)).and_then(|before| before.find(avma));
-        match before.or_else(|| space.find(avma)) {
-            Some(mapping) => Spot::of(mapping, avma),
+        match found {
+            Some(mapping) => Spot::of(&mapping, avma),
             None => without_mapping(fallback),
         }
     }

@@ -46,6 +46,11 @@ impl Mapping {
         self.start.0 + self.len
     }
 
+    /// Whether it is the mapping of this address, whatever code the recording has: it is of a file, and holds it.
+    pub(crate) fn is_of_file_at(&self, avma: Avma) -> bool {
+        !self.is_anonymous && (self.start.0..self.end()).contains(&avma.0)
+    }
+
     /// Offset in the module's file that is mapped at `avma` (which must lie in the mapping).
     pub fn file_offset(&self, avma: Avma) -> u64 {
         self.pgoff.wrapping_add(avma.0 - self.start.0)
@@ -91,7 +96,7 @@ impl AddressSpace {
 
     /// Whether the recording has code of memory without a file around a byte from `first` to `last` of which it is not known any more.
     pub fn any_unknown(&self, first: Avma, last: Avma) -> bool {
-        self.unknown.range(..=last.0).next_back().is_some_and(|(_, end)| first.0 < *end)
+        !self.unknown.is_empty() && self.unknown.range(..=last.0).next_back().is_some_and(|(_, end)| first.0 < *end)
     }
 
     /// Maps `new`, which replaces what it overlaps. Returns whether some address changed its meaning.

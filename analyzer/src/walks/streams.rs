@@ -13,7 +13,7 @@ use hashbrown::hash_table::Entry;
 use perfdata::{Branch, BranchKind};
 
 use crate::address::{Avma, FileOffset};
-use crate::counting::{KernelEntries, Spot, Spots, is_kernel};
+use crate::counting::{KernelEntries, Spot, Spots, View, is_kernel};
 use crate::recording::AddressSpace;
 use crate::walks::{BlockKey, FunctionKey, Part, Target, Transfer, WalkedCode, fold};
 
@@ -29,6 +29,12 @@ pub struct Space {
     pub guest: bool,
     /// Which epoch of the kernel's code.
     pub kernel: u32,
+}
+
+impl Space {
+    pub(crate) fn view(&self) -> View<'_> {
+        View::new(&self.mappings, self.kernel, self.guest)
+    }
 }
 
 /// How it is known that a branch was taken.
@@ -105,7 +111,7 @@ impl<'a> Streams<'a> {
     /// The function of an address.
     pub fn function_at(&self, id: SpaceId, at: Avma) -> Option<FunctionKey> {
         let space = self.spaces.get(id.0 as usize)?;
-        Some(self.code.target(at, self.spots.of(at, space.guest, (&space.mappings, space.kernel))).function)
+        Some(self.code.target(at, self.spots.of(at, &space.view())).function)
     }
 }
 
@@ -122,7 +128,8 @@ fn look_up(
     start: Option<Avma>,
     branch: &Branch,
 ) -> Vec<WalkedStream> {
-    let spot = |at| spots.of(at, space.guest, (&space.mappings, space.kernel));
+    let view = space.view();
+    let spot = |at| spots.of(at, &view);
     let (from, to) = (spot(branch.from), spot(branch.to));
     let (by_kernel, to_kernel) = (is_kernel(branch.from), is_kernel(branch.to));
     let transfer = match (by_kernel, to_kernel) {
@@ -134,8 +141,7 @@ fn look_up(
     let parts = match start {
         None => Some(Vec::new()),
         Some(start) => {
-            let (first, last) =
-                spots.of_stream(start, (branch.from, from), space.guest, (&space.mappings, space.kernel));
+            let (first, last) = spots.of_stream(start, (branch.from, from), &view);
             let is_straight = start <= branch.from && (first.module, first.base) == (last.module, last.base);
             let to_kernel = !by_kernel && to_kernel;
             let parts = if is_straight { code.parts(first, last, to_kernel) } else { None };
