@@ -49,8 +49,10 @@ pub struct Module {
     pub code: Option<RecordedCode>,
     /// Of the kernel and its modules: the functions that the recording names, whether it has their code or not.
     pub functions: KnownFunctions,
-    /// Of the kernel: where it was.
+    /// Of the kernel and its modules: where the kernel was.
     pub kernel: Option<KernelPlace>,
+    /// Of a module of the kernel: where it was in the end.
+    pub loaded: Option<LoadedAt>,
     /// The recorder looked at all files, and could not at this one: what is at its path may be another.
     pub is_unidentified: bool,
     /// Only programs of 32 bits have it mapped.
@@ -68,6 +70,15 @@ pub struct KernelPlace {
     pub symbol: Option<String>,
     /// The address of the symbol, or of the first code.
     pub address: Avma,
+}
+
+/// Where the code of a module of the kernel is mapped: it is elsewhere after each load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoadedAt {
+    /// Its first byte.
+    pub start: Avma,
+    /// What is added to places of the module, modulo 2^64.
+    pub base: Avma,
 }
 
 /// An ELF file that a recording has, or that was made of what it has.
@@ -119,6 +130,7 @@ impl Module {
             code: None,
             functions: KnownFunctions::default(),
             kernel: None,
+            loaded: None,
             is_unidentified: false,
             has_32_bits: false,
             is_version: false,
@@ -244,8 +256,17 @@ impl ModuleTable {
 
     /// Fills in where the kernel was.
     pub(crate) fn has_kernel(&mut self, place: &KernelPlace) {
-        for module in self.modules.iter_mut().filter(|module| module.path == KERNEL) {
+        let is_module = |module: &Module| module.kind == ModuleKind::KernelModule;
+        for module in self.modules.iter_mut().filter(|module| module.path == KERNEL || is_module(module)) {
             module.kernel = Some(place.clone());
+        }
+    }
+
+    /// A module of the kernel was there.
+    pub(crate) fn was_loaded(&mut self, id: ModuleId, at: LoadedAt) {
+        let module = self.modules.get_mut(id.0 as usize).filter(|module| module.kind == ModuleKind::KernelModule);
+        if let Some(module) = module {
+            module.loaded = Some(at);
         }
     }
 
