@@ -10,7 +10,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use perfdata::{Avma, FeatureBit, Features, Mmap};
-use synthetic::{A, A_JNE, Burst, C, D, D_JMP, Recorder, burst_metadata};
+use serde_json::{Value, json};
+use synthetic::{A, A_JNE, B, Burst, C, D, D_JMP, Recorder, burst_metadata};
 
 const TEXT: u64 = 0xffff_ffff_9f00_0000;
 /// Where a module is loaded, what it is called, and its file.
@@ -152,13 +153,23 @@ fn a_directory_is_read_with_the_kernel_and_its_modules() {
     assert!(!rows(&data, &[]).iter().any(|row| row.contains("nop")), "{:?}", rows(&data, &[]));
 }
 
+/// Exact counts of the program.
+fn exact(program: &Path) -> Value {
+    let block = json!({"module": 0, "start": A, "end": B, "instructions": 21, "decoded": true, "function": "_start", "ebs": 0, "lbr": 0,
+        "count": 9, "chosen": "truth", "bias": false, "ebs_samples": 0, "lbr_streams": 0});
+    json!({"schema": "hbbp-blocks/1", "source": "truth", "instructions": 189,
+        "head": {"source": "truth", "unit": "executions", "engine": "callgrind-3.19.0", "command": "./four", "processes": 1,
+            "counted": 189, "left_out": [], "environment": {}},
+        "modules": [{"path": program, "build_id": null, "read": true}], "blocks": [block]})
+}
+
 #[test]
 fn every_command_takes_a_directory_for_a_recording() {
     let folder = tempfile::tempdir().unwrap();
     let Some(directory) = recorded(folder.path()) else { return };
     let file = directory.to_str().unwrap();
-    let [output, merged, archive] = ["out", "merged.json", "run.tar.zst"].map(|name| folder.path().join(name));
-    let [output, merged, archive] = [&output, &merged, &archive].map(|path| path.to_str().unwrap());
+    let [merged, archive] = ["merged.json", "run.tar.zst"].map(|name| folder.path().join(name));
+    let [merged, archive] = [&merged, &archive].map(|path| path.to_str().unwrap());
     for (arguments, expected) in [
         (&["annotate", file, "--color", "never"][..], "timer_read"),
         (&["blocks", file], "timer_read"),
@@ -174,11 +185,26 @@ fn every_command_takes_a_directory_for_a_recording() {
         let text = support::stdout(arguments);
         assert!(text.contains(expected), "{arguments:?}: {text}");
     }
-    let truth = folder.path().join("truth.out");
-    fs::write(&truth, "# callgrind format\n").unwrap();
-    let validated = support::run(&["validate", file, "--truth", truth.to_str().unwrap(), "-o", output]);
-    let why = String::from_utf8_lossy(&validated.stderr).into_owned();
-    assert!(!why.contains("is a directory") && !why.contains("is not a recording"), "{why}");
+    let truth = folder.path().join("truth.json");
+    fs::write(&truth, exact(&folder.path().join("four")).to_string()).unwrap();
+    let validated = support::stdout(&["validate", file, "--truth", truth.to_str().unwrap()]);
+    assert!(validated.contains("four"), "{validated}");
+}
+
+/// Where it is means nothing in another recording.
+#[test]
+fn what_the_kernel_has_made_is_not_merged() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(directory) = recorded(folder.path()) else { return };
+    let merged = folder.path().join("merged.json");
+    support::stdout(&["merge", directory.to_str().unwrap(), "-o", merged.to_str().unwrap()]);
+    let flow: Value = serde_json::from_slice(&fs::read(merged).unwrap()).unwrap();
+    let has_counts = |name: &str| {
+        let module = flow["modules"].as_array().unwrap().iter().find(|module| module["path"] == name);
+        let has = |of: &str| module.is_some_and(|module| module[of].as_array().is_some_and(|list| !list.is_empty()));
+        ["ranges", "branches", "samples"].iter().any(|of| has(of))
+    };
+    assert!(has_counts(MODULE_FILE) && !has_counts(PROGRAM_NAME) && !has_counts(KERNEL), "{flow}");
 }
 
 #[test]
@@ -259,7 +285,8 @@ fn the_copy_goes_before_a_modules_file_unless_that_is_named() {
     let root = folder.path().join("root");
     let places = root.join("lib/modules/6.1.0/kernel/sound");
     fs::create_dir_all(&places).unwrap();
-    let source = ".text\n.type timer_open, @function\ntimer_open: .rept 64\ncld\n.endr\n.size timer_open, .-timer_open\n";
+    let source =
+        ".text\n.type timer_open, @function\ntimer_open: .rept 64\ncld\n.endr\n.size timer_open, .-timer_open\n";
     let Some(file) = synthetic::assemble(&places, "snd-timer.ko", source, &["-c"]) else { return };
     fs::copy(folder.path().join("four"), root.join("four")).unwrap();
     let below = ["--symfs", root.to_str().unwrap()];
@@ -392,7 +419,8 @@ fn absurd_copies_do_no_harm() {
     assert!(said(&directory, &[]).contains("256 MiB"), "{}", said(&directory, &[]));
     restore();
     // A module that covers others, twice, and lines of other forms.
-    let modules = format!("a {} 0 - Live {:#x}\n{}{}\n\0\nsnd_timer\n", u64::MAX, MODULE - 8, list(MODULE), list(MODULE));
+    let modules =
+        format!("a {} 0 - Live {:#x}\n{}{}\n\0\nsnd_timer\n", u64::MAX, MODULE - 8, list(MODULE), list(MODULE));
     fs::write(copy.join("modules"), modules).unwrap();
     assert_eq!(rows(&directory, &[]), all());
 }
@@ -414,7 +442,8 @@ fn a_million_symbols_and_modules_are_read() {
     }
     fs::write(copy.join("kallsyms"), kallsyms).unwrap();
     let mut modules = list(MODULE);
-    (0..200_000).for_each(|number| modules.push_str(&format!("m{number} 4096 0 - Live {:#x}\n", MODULE + 0x2000 + number)));
+    (0..200_000)
+        .for_each(|number| modules.push_str(&format!("m{number} 4096 0 - Live {:#x}\n", MODULE + 0x2000 + number)));
     fs::write(copy.join("modules"), modules).unwrap();
     let rows = rows(&directory, &[]);
     assert!(rows.contains(&format!("{MODULE_FILE} timer_open nop")), "{rows:?}");

@@ -217,7 +217,19 @@ impl Recording {
             return Err(Error::SeveralFiles);
         }
         let directory = None;
-        Ok(Self { source, data_start, data_end, events, layouts, lookup, trailer, features, notes, was_cut_off, directory })
+        Ok(Self {
+            source,
+            data_start,
+            data_end,
+            events,
+            layouts,
+            lookup,
+            trailer,
+            features,
+            notes,
+            was_cut_off,
+            directory,
+        })
     }
 }
 

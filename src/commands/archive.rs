@@ -24,7 +24,7 @@ use crate::progress::Progress;
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Recording to pack [default: hbbp.data]
+    /// Recording to pack: a file, or the directory of `perf record --kcore` [default: hbbp.data]
     #[arg(value_name = "FILE")]
     recording: Option<PathBuf>,
 

@@ -197,7 +197,10 @@ impl BinarySearch {
 
     /// The code of a module of the kernel in the copy that was named for the kernel, or else in that of the recording; `None` if there is none.
     pub(super) fn module_in_copy(&self, module: &Module) -> Option<Result<Binary, Refused>> {
-        let mut given = self.overrides.iter().filter(|given| given.is_core && given.recorded.as_deref().is_some_and(kernel::is_name));
+        let mut given = self
+            .overrides
+            .iter()
+            .filter(|given| given.is_core && given.recorded.as_deref().is_some_and(kernel::is_name));
         let given = given.next().map(|given| given.file.as_path());
         let file = given.or_else(|| self.kernel_copies.of_recording())?;
         let at = module.loaded?;
@@ -301,9 +304,81 @@ fn copied_modules(
         let ends = ends.into_iter().rev().chain([u64::MAX]);
         for (symbol, end) in symbols.iter().zip(ends) {
             let start = symbol.0;
-            let copied = CopiedModule { end: end.min(start.saturating_add(MOST_OF_MADE)), symbols: vec![symbol.clone()] };
+            let copied =
+                CopiedModule { end: end.min(start.saturating_add(MOST_OF_MADE)), symbols: vec![symbol.clone()] };
             modules.insert((symbol.2.clone(), start), room(start, copied));
         }
     }
     modules
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::binaries::kallsyms::Kind;
+
+    #[test]
+    fn modules_have_the_names_that_the_kernel_gives_them() {
+        let check = |path, expected| assert_eq!(name_of(path), expected);
+        check("/lib/modules/6.1.0/kernel/sound/snd-timer.ko.xz", "snd_timer");
+        check("[snd_timer]", "snd_timer");
+        check("ext4.ko", "ext4");
+        check("bpf_prog_0123456789abcdef_a", "bpf_prog_0123456789abcdef_a");
+    }
+
+    #[test]
+    fn a_module_ends_with_its_last_function_and_before_the_next() {
+        let folder = tempfile::tempdir().unwrap();
+        let list = folder.path().join("modules");
+        let at = |offset: u64| KERNEL_MODULES + offset;
+        let line = |name: &str, size: u64, offset| format!("{name} {size} 0 - Live {:#x} (OE)\n", at(offset));
+        let lines = [line("b", 0x4000, 0x2000), line("a", 0x9000, 0), line("c", 16, 0x8000), "odd\n".into()];
+        std::fs::write(&list, lines.concat()).unwrap();
+        let loaded = loaded_modules(&list).unwrap();
+        let found: Vec<_> = loaded.iter().map(|of| (of.name.as_str(), of.start, of.end)).collect();
+        assert_eq!(found, [("a", at(0), at(0x2000)), ("b", at(0x2000), at(0x6000)), ("c", at(0x8000), at(0x8010))]);
+        let symbol = |offset, kind, name: &str| (at(offset), kind, name.to_owned());
+        let of =
+            |symbols: &[(u64, Kind, &str)]| symbols.iter().map(|(at, kind, name)| symbol(*at, *kind, name)).collect();
+        let symbols = BTreeMap::from([
+            ("a".to_owned(), of(&[(0x10, Kind::Local, "f"), (0x20, Kind::Local, "g"), (0x1000, Kind::Data, "d")])),
+            // One is in another module, and the last one ends with the module.
+            ("b".to_owned(), of(&[(0x10, Kind::Local, "elsewhere"), (0x2000, Kind::Global, "h")])),
+            ("c".to_owned(), of(&[(0x8000, Kind::Data, "no code")])),
+            (
+                "bpf".to_owned(),
+                of(&[(0x9000, Kind::Local, "p"), (0x9000, Kind::Local, "q"), (0x9040, Kind::Local, "r")]),
+            ),
+        ]);
+        let copied = copied_modules(&loaded, symbols);
+        let found: Vec<_> = copied
+            .iter()
+            .map(|((name, start), of)| {
+                (name.as_str(), *start, of.as_ref().unwrap().end, of.as_ref().unwrap().symbols.len())
+            })
+            .collect();
+        let made = |name, start, end| (name, at(start), at(end), 1);
+        let expected = [
+            ("a", at(0), at(0x1000), 2),
+            ("b", at(0x2000), at(0x6000), 1),
+            made("p", 0x9000, 0x9040),
+            made("q", 0x9000, 0x9040),
+            made("r", 0x9040, 0x9040 + MOST_OF_MADE),
+        ];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn there_is_room_for_a_kernels_modules_and_no_more() {
+        let loaded: Vec<Loaded> = (0..3)
+            .map(|number| {
+                let start = KERNEL_MODULES + number * (100 << 20);
+                Loaded { name: format!("m{number}"), start, end: start + (100 << 20) }
+            })
+            .collect();
+        let symbols =
+            loaded.iter().map(|of| (of.name.clone(), vec![(of.start, Kind::Local, "f".to_owned())])).collect();
+        let copied = copied_modules(&loaded, symbols);
+        assert_eq!(copied.values().map(Option::is_some).collect::<Vec<_>>(), [true, true, false]);
+    }
 }

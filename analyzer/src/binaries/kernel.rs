@@ -15,7 +15,8 @@ use super::{Binary, BinarySearch, DebugFile, NoCode, Refused, Wanted, answers, o
 use crate::address::{Avma, FileOffset, Svma};
 use crate::code::{Image, ImageError, MadeFunction};
 use crate::recording::{
-    KERNEL, KERNEL_HALF, KERNEL_MODULES, KernelPlace, KnownFunction, KnownFunctions, Mapping, Module, ModuleId, ModuleKind,
+    KERNEL, KERNEL_HALF, KERNEL_MODULES, KernelPlace, KnownFunction, KnownFunctions, Mapping, Module, ModuleId,
+    ModuleKind,
 };
 
 /// The kernel is moved by whole pages.

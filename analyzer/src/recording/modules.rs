@@ -147,6 +147,11 @@ impl Module {
         [VDSO, VDSO_32].contains(&self.path.as_str())
     }
 
+    /// Whether it is code that the kernel has made, such as a program of BPF: its places are the addresses where it was.
+    pub fn is_made_by_kernel(&self) -> bool {
+        self.loaded.is_some_and(|at| at.base == Avma(0))
+    }
+
     /// What kind of code it has, if that was not read: what no program of 32 bits has mapped for itself alone is taken for code of 64 bits.
     pub fn kind_of_unread_code(&self) -> CodeKind {
         match self.kind.is_kernel() {

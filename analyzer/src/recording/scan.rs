@@ -26,8 +26,9 @@ use crate::recording::modules::{VDSO, VDSO_32};
 use crate::recording::programs::mark_modules_of_32_bits;
 use crate::recording::{
     Aggregate, BurstCounter, BurstPiece, Context, ContextId, EpochId, FirstPiece, FirstPieces, IpHits, KERNEL,
-    KERNEL_HALF, KERNEL_PID, KernelPlace, LoadedAt, MadeCodes, Mapping, ModuleKind, ModuleTable, PathSelection, PhaseId, Phases,
-    SourceEvents, Sources, StackUse, Subset, TaskEvent, Timeline, Totals, samples_by_threads, shown, weight_of,
+    KERNEL_HALF, KERNEL_PID, KernelPlace, LoadedAt, MadeCodes, Mapping, ModuleKind, ModuleTable, PathSelection,
+    PhaseId, Phases, SourceEvents, Sources, StackUse, Subset, TaskEvent, Timeline, Totals, samples_by_threads, shown,
+    weight_of,
 };
 use crate::uncertainty::{SliceSums, Slicing};
 
