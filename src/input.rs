@@ -40,7 +40,8 @@ pub const WITHOUT_CODE: &str =
 
 /// The help of FILE, of reports that are made of samples.
 pub const FILE_OF_SAMPLES: &str = "\
-A recording of hbbp or perf, an archive of one, or profiles of OpenTelemetry (OTLP); `-` for standard input [default: hbbp.data]";
+A recording of hbbp or perf (also the directory of `perf record --kcore`), an archive of one, or profiles of OpenTelemetry (OTLP); \
+`-` for standard input [default: hbbp.data]";
 
 /// The recording that is read where none is named.
 pub const DEFAULT_RECORDING: &str = "hbbp.data";
@@ -93,8 +94,8 @@ pub struct AnalysisArgs {
 /// Where the recording comes from, and how it is analysed.
 #[derive(clap::Args)]
 pub struct InputArgs {
-    /// A recording of hbbp or perf, an archive of one, profiles of OpenTelemetry (OTLP), a file of `hbbp merge`, exact counts of `hbbp
-    /// truth`, or what `hbbp blocks` or `annotate --format json` printed; `-` for standard input [default: hbbp.data]
+    /// A recording of hbbp or perf (also the directory of `perf record --kcore`), an archive of one, profiles of OpenTelemetry (OTLP), a file of
+    /// `hbbp merge`, exact counts of `hbbp truth`, or what `hbbp blocks` or `annotate --format json` printed; `-` for standard input [default: hbbp.data]
     #[arg(index = 1, value_name = "FILE", conflicts_with_all = ["input", "command"])]
     recording: Option<PathBuf>,
 

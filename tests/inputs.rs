@@ -144,7 +144,7 @@ fn a_file_of_another_kind_is_called_what_it_is() {
             ("script", "script is text of `perf script`; ".to_owned()),
             ("text", "text is not a recording of `hbbp record` or `perf record`: ".to_owned()),
             ("damaged.data", "damaged.data: ".to_owned()),
-            (".", ". is a directory; ".to_owned()),
+            (".", ". is a directory, and none of `perf record --kcore`; ".to_owned()),
         ] {
             for arguments in [&[command, file][..], &[command, "-i", file]] {
                 let said = setup.refused(arguments, 1);

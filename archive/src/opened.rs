@@ -104,7 +104,7 @@ impl Archives {
     pub fn search_for(&self, recording: &Recording, search: BinarySearch) -> BinarySearch {
         match self.of(recording) {
             Some(files) => search.of_packed(files),
-            None => search,
+            None => search.of_recording(recording),
         }
     }
 

@@ -90,21 +90,21 @@ impl Names {
         // `--symfs` finds by build id alone what has no path, and the kernel's among debug files.
         let is_kernel = module.kind == ModuleKind::Kernel;
         let has_path = !recorded.starts_with('[');
+        // Of a copy of the kernel's memory, which has some GB, the kernel's code and its names, and so of each module.
+        let made = binary.image.bytes_in_memory().filter(|_| module.kind.is_kernel() && binary.image.is_core());
+        if let Some(bytes) = made {
+            let made = Some(binary.image.clone());
+            let (name, bytes) = (self.name_of_made(recorded)?, bytes.len() as u64);
+            let name = self.insert(PlannedFile { name, place: binary.place.clone(), bytes, made });
+            let file = binary.file.to_string_lossy().into_owned();
+            return Some(Found { file, name, debug_file: None, other_build: binary.other_build.clone() });
+        }
         let by_path =
             below(Path::new(ROOT), Path::new(recorded)).filter(|name| has_path && self.is_free(name, &binary.place));
         // Two builds of one path: the second is found by its build id.
         let name =
             by_path.or_else(|| self.other_name(&binary.place, build_id, if is_kernel { ".debug" } else { "" }))?;
-        let name = match binary.image.bytes_in_memory() {
-            // Of a copy of the kernel's memory, which has some GB, the kernel's code and its names.
-            Some(bytes) if is_kernel && binary.image.is_core() => self.insert(PlannedFile {
-                name,
-                place: binary.place.clone(),
-                bytes: bytes.len() as u64,
-                made: Some(binary.image.clone()),
-            }),
-            _ => self.add(name, &binary.place)?,
-        };
+        let name = self.add(name, &binary.place)?;
         let debug_file = binary.debug_file.as_ref().filter(|debug_file| debug_file.path != binary.place);
         let debug_file = debug_file.and_then(|debug_file| {
             // One that is named by a link needs no build id.
@@ -131,6 +131,13 @@ impl Names {
 
     fn is_free(&self, name: &str, place: &Path) -> bool {
         is_name(name) && self.0.get(name).is_none_or(|known| known.place == place)
+    }
+
+    /// A name that no file has for what was made of a module of this path or name.
+    fn name_of_made(&self, recorded: &str) -> Option<String> {
+        let file = Path::new(recorded.trim_matches(['[', ']'])).file_name()?.to_str()?;
+        let mut names = (1..).map(|number| format!("{ROOT}/copied/{number}/{file}")).take(MOST_OF_ONE_NAME);
+        names.find(|name| !self.0.contains_key(name)).filter(|name| is_name(name))
     }
 
     /// The name by build id, as distributions have it; or one that no file has.

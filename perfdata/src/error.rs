@@ -25,6 +25,14 @@ pub enum Error {
     /// There is not a single byte.
     #[error("it is empty, and so no perf.data file: was its recorder killed at once, or the disk full?")]
     Empty,
+    /// It is a directory, and none that `perf record --kcore` makes.
+    #[error("it is a directory without a file `data`: only those of `perf record --kcore` are recordings")]
+    Directory,
+    /// Its samples are in other files, beside the one that has its header.
+    #[error(
+        "its samples are in a file for each thread of the recorder (`perf record --threads`), which are not read: record without --threads"
+    )]
+    SeveralFiles,
     /// Recorded on a big-endian machine.
     #[error("the recording is big-endian; only little-endian recordings can be read")]
     BigEndian,

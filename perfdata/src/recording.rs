@@ -2,7 +2,7 @@
 
 use std::fs::{File, Metadata};
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::chunk_reader::ChunkReader;
 use crate::event_lookup::EventLookup;
@@ -19,6 +19,9 @@ use crate::{
     Error, EventAttr, EventDescription, FeatureBit, Features, RawRecord, Record, Sample, SampleFormat, SampleId,
 };
 
+/// The lowest byte of the version of a directory whose samples are in files of their own (`PERF_DIR_VERSION`); 0 is a single file.
+const SEVERAL_FILES: [u8; 1] = [1];
+
 /// A `perf.data` recording, open for reading.
 #[derive(Debug)]
 pub struct Recording {
@@ -33,16 +36,30 @@ pub struct Recording {
     features: Features,
     notes: Vec<String>,
     was_cut_off: bool,
+    directory: Option<PathBuf>,
 }
 
 impl Recording {
-    /// Opens a recording in a file. What is not a regular file is copied to an unnamed temporary file first.
+    /// Opens a recording in a file, or in the directory that `perf record --kcore` makes: the file `data` in it. What is not a regular file is
+    /// copied to an unnamed temporary file first.
     ///
     /// # Errors
     /// When it cannot be read, is no recording, or its header or events cannot be understood. Broken feature sections and
     /// broken records are no errors here: see [`Self::notes`] and [`ChunkReader::damage`].
     pub fn open(path: &Path) -> Result<Self, Error> {
-        Self::load(RecordingBytes::open(path)?)
+        if !path.is_dir() {
+            return Self::load(RecordingBytes::open(path)?);
+        }
+        let data = path.join("data");
+        if !data.is_file() {
+            return Err(Error::Directory);
+        }
+        // What its header says is written last.
+        if path.join("data.0").exists() {
+            return Err(Error::SeveralFiles);
+        }
+        let recording = Self::load(RecordingBytes::open(&data)?)?;
+        Ok(Self { directory: Some(path.to_owned()), ..recording })
     }
 
     /// Takes a recording that is in memory.
@@ -93,6 +110,11 @@ impl Recording {
     /// stream, or is in memory.
     pub fn file(&self) -> Option<(&File, &Metadata)> {
         self.source.file()
+    }
+
+    /// The directory that was opened: beside the recording it may have `kcore_dir`, a copy of the kernel that ran. `None` of a file.
+    pub fn directory(&self) -> Option<&Path> {
+        self.directory.as_deref()
     }
 
     /// Starts reading the records, from the first on. May be called many times.
@@ -191,7 +213,23 @@ impl Recording {
         let lookup = EventLookup::new(&events, &mut notes)?;
         let layouts = events.iter().map(|event| SampleLayout::new(&event.attr)).collect();
         let trailer = common_trailer(&events);
-        Ok(Self { source, data_start, data_end, events, layouts, lookup, trailer, features, notes, was_cut_off })
+        if features.other.get(&FeatureBit::DIR_FORMAT).is_some_and(|version| version.starts_with(&SEVERAL_FILES)) {
+            return Err(Error::SeveralFiles);
+        }
+        let directory = None;
+        Ok(Self {
+            source,
+            data_start,
+            data_end,
+            events,
+            layouts,
+            lookup,
+            trailer,
+            features,
+            notes,
+            was_cut_off,
+            directory,
+        })
     }
 }
 

@@ -24,13 +24,6 @@ impl RecordingBytes {
         let doing = "opening the recording";
         let file = File::open(path).map_err(Error::io(doing))?;
         let metadata = file.metadata().map_err(Error::io(doing))?;
-        if metadata.is_dir() {
-            let kind = io::Error::new(
-                io::ErrorKind::IsADirectory,
-                "it is a directory; only single files can be read (of `perf record --kcore` the file `data` in it, of --threads none)",
-            );
-            return Err(Error::Io { doing, source: kind });
-        }
         if !metadata.is_file() {
             return Self::spool(file);
         }

@@ -41,6 +41,30 @@ fn a_big_endian_recording_is_refused_as_such() {
     assert!(error.to_string().contains("big-endian"));
 }
 
+#[test]
+fn a_directory_with_the_recording_in_it_is_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = || Recording::open(folder.path());
+    assert!(matches!(open().unwrap_err(), Error::Directory));
+    let data = folder.path().join("data");
+    // DIR_FORMAT: a single file, or one for each thread.
+    let records = sample(5);
+    let of_version = |version: u64| file_with(&[attr()], &records, records.len() as u64, &[(24, words(&[version]))]);
+    std::fs::write(&data, of_version(0)).unwrap();
+    let recording = open().unwrap();
+    assert_eq!((recording.directory(), recording.events().len()), (Some(folder.path()), 1));
+    assert_eq!(Recording::open(&data).unwrap().directory(), None);
+    std::fs::write(folder.path().join("data.0"), b"").unwrap();
+    assert!(matches!(open().unwrap_err(), Error::SeveralFiles));
+    std::fs::remove_file(folder.path().join("data.0")).unwrap();
+    std::fs::write(&data, of_version(1)).unwrap();
+    assert!(matches!(open().unwrap_err(), Error::SeveralFiles));
+    assert!(matches!(Recording::open(&data).unwrap_err(), Error::SeveralFiles));
+    std::fs::remove_file(&data).unwrap();
+    std::fs::create_dir(&data).unwrap();
+    assert!(matches!(open().unwrap_err(), Error::Directory));
+}
+
 /// Before 2.6.33 the header had no feature bits.
 #[test]
 fn a_header_without_feature_bits() {

@@ -75,6 +75,7 @@ impl Diff {
             overrides: [&of_before.overrides[..], &of_after.overrides].concat(),
             packed: [&of_before.packed[..], &of_after.packed].concat(),
             packed_only: of_before.packed_only && of_after.packed_only,
+            kernel_copies: Default::default(),
             ..of_before.clone()
         };
         let compared = Compared::of(analyses, (&search, query.threads));

@@ -68,7 +68,7 @@ impl Reads {
 /// A kind of file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A directory.
+    /// A directory that is no recording.
     Folder,
     /// A program or a library.
     Program,
@@ -135,7 +135,8 @@ impl Kind {
     /// What kind of file it is; of what cannot be read, nobody knows.
     pub fn of(file: &Path) -> Self {
         if file.is_dir() {
-            return Self::Folder;
+            // What `perf record --kcore` makes.
+            return if file.join("data").is_file() { Self::Recording } else { Self::Folder };
         }
         let begin = begin_of(file);
         let packed = [(&b"\x1f\x8b"[..], "gzip"), (&ZSTD[..], "zstd"), (b"\xfd7zXZ", "xz")];
@@ -181,7 +182,7 @@ impl Kind {
     /// What it is, in words; `None` if nobody knows.
     fn words(&self) -> Option<String> {
         Some(match self {
-            Self::Folder => "a directory".into(),
+            Self::Folder => "a directory, and none of `perf record --kcore`".into(),
             Self::Program => "an ELF program".into(),
             Self::Script => "a script".into(),
             Self::Truth => "a truth of `hbbp truth`".into(),

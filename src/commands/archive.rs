@@ -24,7 +24,7 @@ use crate::progress::Progress;
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Recording to pack [default: hbbp.data]
+    /// Recording to pack: a file, or the directory of `perf record --kcore` [default: hbbp.data]
     #[arg(value_name = "FILE")]
     recording: Option<PathBuf>,
 
@@ -63,6 +63,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         is_otlp(file).then(|| recording_of(file, &search)).transpose().with_context(|| file.display().to_string())?;
     let packed_recording = made.as_ref().map_or(file, |made| made.path());
     let recording = open_recording(packed_recording, &READER, &search)?;
+    let search = search.of_recording(&recording);
     if FileIdentity::at(&args.output) == FileIdentity::at(file) {
         bail!("{} is the recording itself: name another file to write", args.output.display());
     }
@@ -78,6 +79,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     let analysis = analyze(&recording, &options, &|step| progress.step(step))?;
     let search = search.among(analysis.modules.iter().map(|(_, module)| module));
+    let data = recording.directory().map(|directory| directory.join("data"));
+    let packed_recording = data.as_deref().unwrap_or(packed_recording);
     let mut plan = plan(packed_recording, modules(&analysis, args.all, &search).into_iter(), &search)?;
     plan.contents.recording.name = title_of(file);
     let output = FileIdentity::at(&args.output);

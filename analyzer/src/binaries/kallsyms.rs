@@ -6,6 +6,7 @@
 //! ```
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -23,7 +24,7 @@ const PAGE: u64 = 4096;
 
 /// What a symbol is: of several at one address the last kind has the name.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
+pub(super) enum Kind {
     Data,
     /// A mark of the linker, such as `_text`.
     Mark,
@@ -40,7 +41,15 @@ impl Kind {
             _ => Self::Data,
         }
     }
+
+    /// Whether code begins there.
+    pub fn is_function(self) -> bool {
+        self > Self::Data
+    }
 }
+
+/// Symbols of a module of the kernel, by address.
+pub(super) type ModuleSymbols = Vec<(u64, Kind, String)>;
 
 /// The symbols of the kernel's image, by address; of several at one address the last one ends where the next one begins.
 pub(super) struct Symbols(Vec<(u64, Kind, String)>);
@@ -48,23 +57,35 @@ pub(super) struct Symbols(Vec<(u64, Kind, String)>);
 impl Symbols {
     /// Reads a list; lines that are none of a symbol are passed over, and those of modules.
     pub fn read(path: &Path) -> Result<Self, ImageError> {
-        let unreadable = |source| ImageError::Read { path: path.to_owned(), source };
-        let lines = BufReader::new(File::open(path).map_err(unreadable)?.take(MOST)).split(b'\n');
         let mut symbols = Vec::new();
-        for line in lines {
-            let line = line.map_err(unreadable)?;
-            let text = String::from_utf8_lossy(&line);
-            let mut fields = text.split_ascii_whitespace();
-            let (Some(address), Some(kind), Some(name)) = (fields.next(), fields.next(), fields.next()) else {
-                continue;
-            };
-            let address = u64::from_str_radix(address, 16).ok();
-            if let Some(address) = address.filter(|address| (KERNEL_HALF..KERNEL_MODULES).contains(address)) {
-                symbols.push((address, Kind::of(kind, name), name.to_owned()));
+        read(path, |symbol, of| {
+            if of.is_none() {
+                symbols.push(symbol);
             }
-        }
+        })?;
+        Ok(Self::of_image(symbols))
+    }
+
+    /// The same, and the symbols of modules, by the names of these: `[ext4]` without the brackets.
+    pub fn read_with_modules(path: &Path) -> Result<(Self, BTreeMap<String, ModuleSymbols>), ImageError> {
+        let (mut symbols, mut of_modules) = (Vec::new(), BTreeMap::<String, ModuleSymbols>::new());
+        read(path, |symbol, of| match of {
+            None => symbols.push(symbol),
+            Some(module) => match of_modules.get_mut(module) {
+                Some(others) => others.push(symbol),
+                None => {
+                    of_modules.insert(module.to_owned(), vec![symbol]);
+                }
+            },
+        })?;
+        of_modules.values_mut().for_each(|symbols| symbols.sort());
+        Ok((Self::of_image(symbols), of_modules))
+    }
+
+    fn of_image(mut symbols: Vec<(u64, Kind, String)>) -> Self {
+        symbols.retain(|(address, ..)| *address < KERNEL_MODULES);
         symbols.sort();
-        Ok(Symbols(symbols))
+        Symbols(symbols)
     }
 
     /// Where a symbol is.
@@ -74,12 +95,40 @@ impl Symbols {
 
     /// The functions, so far below where the list has them.
     pub fn functions(&self, below: u64) -> Vec<MadeFunction<'_>> {
-        let ends = self.0.iter().skip(1).map(|(start, ..)| *start).chain([KERNEL_MODULES]);
-        let functions = self.0.iter().zip(ends).filter(|((start, kind, _), end)| end > start && *kind > Kind::Data);
-        functions
-            .map(|((start, _, name), end)| (start.wrapping_sub(below), end - start, Cow::Borrowed(name.as_bytes())))
-            .collect()
+        functions(&self.0, KERNEL_MODULES, below)
     }
+}
+
+/// The functions of symbols, of which the last one ends at `end`, so far below where the list has them.
+pub(super) fn functions(symbols: &[(u64, Kind, String)], end: u64, below: u64) -> Vec<MadeFunction<'_>> {
+    let ends = symbols.iter().skip(1).map(|(start, ..)| *start).chain([end]);
+    let functions = symbols.iter().zip(ends).filter(|((start, kind, _), end)| end > start && kind.is_function());
+    functions
+        .map(|((start, _, name), end)| (start.wrapping_sub(below), end - start, Cow::Borrowed(name.as_bytes())))
+        .collect()
+}
+
+/// Reads the symbols of a list, each with the module that it is of; that of the image is none.
+fn read(path: &Path, mut take: impl FnMut((u64, Kind, String), Option<&str>)) -> Result<(), ImageError> {
+    let unreadable = |source| ImageError::Read { path: path.to_owned(), source };
+    // Devices and pipes may wait for ever.
+    if !path.metadata().map_err(unreadable)?.is_file() {
+        return Err(ImageError::NotAFile(path.to_owned()));
+    }
+    for line in BufReader::new(File::open(path).map_err(unreadable)?.take(MOST)).split(b'\n') {
+        let line = line.map_err(unreadable)?;
+        let text = String::from_utf8_lossy(&line);
+        let mut fields = text.split_ascii_whitespace();
+        let (Some(address), Some(kind), Some(name)) = (fields.next(), fields.next(), fields.next()) else {
+            continue;
+        };
+        let module = fields.next().and_then(|of| of.strip_prefix('[')?.strip_suffix(']'));
+        let address = u64::from_str_radix(address, 16).ok();
+        if let Some(address) = address.filter(|address| *address >= KERNEL_HALF) {
+            take((address, Kind::of(kind, name), name.to_owned()), module);
+        }
+    }
+    Ok(())
 }
 
 impl DebugFile {

@@ -11,11 +11,12 @@ use std::path::{Path, PathBuf};
 use super::build_id_cache::in_build_id_cache;
 use super::debug_file::installed_by_id;
 use super::kallsyms::Symbols;
-use super::{Binary, BinarySearch, DebugFile, NoCode, Refused, Wanted, answers, kcore, open_with_code, other_build};
+use super::{Binary, BinarySearch, DebugFile, NoCode, Refused, Wanted, answers, open_with_code, other_build};
 use crate::address::{Avma, FileOffset, Svma};
 use crate::code::{Image, ImageError, MadeFunction};
 use crate::recording::{
-    KERNEL_HALF, KERNEL_MODULES, KernelPlace, KnownFunction, KnownFunctions, Mapping, Module, ModuleId, ModuleKind,
+    KERNEL, KERNEL_HALF, KERNEL_MODULES, KernelPlace, KnownFunction, KnownFunctions, Mapping, Module, ModuleId,
+    ModuleKind,
 };
 
 /// The kernel is moved by whole pages.
@@ -45,8 +46,11 @@ impl BinarySearch {
     fn open_file_of_kernel(&self, module: &Module) -> Result<Binary, NoCode> {
         let given = self.overrides.iter().filter(|given| answers(given, module));
         let mut files: Vec<PathBuf> = given.map(|given| given.file.clone()).collect();
+        let copy = self.kernel_copies.of_recording().filter(|_| files.is_empty());
         if files.is_empty() {
-            files = self.usual_places(module).into_iter().filter(|file| file.is_file()).collect();
+            // What ran goes before what is on this machine.
+            files.extend(copy.map(Path::to_owned));
+            files.extend(self.usual_places(module).into_iter().filter(|file| file.is_file()));
         }
         let place = module.kernel.as_ref().ok_or(NoCode::KernelHidden)?;
         let elsewhere = [Wanted::DebugFile, Wanted::Executable].into_iter();
@@ -54,7 +58,11 @@ impl BinarySearch {
         let mut refused = Vec::new();
         for file in files.into_iter().chain(elsewhere) {
             match self.open_vmlinux(file, module, place) {
-                Ok(binary) => return Ok(binary),
+                Ok(binary) => {
+                    let why = copy.and_then(|_| refused.first());
+                    let why = why.map(|why| format!("{why}: its code is taken from {}", binary.file.display()));
+                    return Ok(Binary { other_build: binary.other_build.or(why), ..binary });
+                }
                 Err(why) => refused.push(why),
             }
         }
@@ -70,8 +78,7 @@ impl BinarySearch {
             why => why,
         })?;
         if image.is_core() {
-            let image = kcore::kernel_of(&file, &image, place)?;
-            return Ok(self.binary(file, image));
+            return self.kernel_in_copy(file, place);
         }
         // Code of another kernel is elsewhere: counts in it would mean nothing.
         if let Some(why) = other_build(&file, &image, module) {
@@ -208,4 +215,9 @@ pub(crate) fn kernel_mappings(binary: &Binary, module: ModuleId) -> Vec<Mapping>
 /// Whether a recorded name as the user gives it is the kernel's: `[kernel.kallsyms]`, or as in mappings `[kernel.kallsyms]_text`.
 pub(super) fn is_name_of(given: &str, module: &Module) -> bool {
     module.kind == ModuleKind::Kernel && given.starts_with(module.path.as_str())
+}
+
+/// Whether it is that of the kernel, and of no guest's.
+pub(super) fn is_name(given: &str) -> bool {
+    given.starts_with(KERNEL)
 }

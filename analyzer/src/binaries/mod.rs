@@ -4,6 +4,8 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use formats::file_identity::FileIdentity;
+
 use crate::build_id::BuildId;
 use crate::code::{FunctionTable, Image, ImageError};
 use crate::recording::{Module, ModuleKind};
@@ -22,6 +24,7 @@ use build_id_cache::in_build_id_cache;
 pub use debug_file::DebugFile;
 use debug_file::linked_by_id;
 pub use elsewhere::{ByBuildId, Elsewhere, Wanted};
+pub use kcore::KernelCopies;
 pub(crate) use kernel::kernel_mappings;
 pub(crate) use kernel_module::module_mappings;
 pub use packed::{PackedFile, PackedFiles};
@@ -37,14 +40,18 @@ pub struct BinaryOverride {
     build_id: Option<BuildId>,
     /// Whether it stands for a module of another build, too.
     for_other_builds: bool,
+    /// It is a copy of memory.
+    is_core: bool,
 }
 
 impl BinaryOverride {
     /// Stands `file` in for the recorded module of that path or base name, even if it is of another build: that is said of it then
     /// ([`Binary::other_build`]). A file that cannot be read is reported when a module wants it.
     pub fn new(recorded: Option<String>, file: PathBuf) -> Self {
-        let build_id = open_or_unpack(&file).ok().and_then(|image| image.build_id().cloned());
-        BinaryOverride { for_other_builds: recorded.is_some(), recorded, file, build_id }
+        let image = open_or_unpack(&file).ok();
+        let is_core = image.as_ref().is_some_and(Image::is_core);
+        let build_id = image.and_then(|image| image.build_id().cloned());
+        BinaryOverride { for_other_builds: recorded.is_some(), recorded, file, build_id, is_core }
     }
 
     /// The same of an option of the command line: `RECORDED=FILE`, or `FILE` alone, which may have `=` in its name if it is there.
@@ -73,6 +80,8 @@ pub struct BinarySearch {
     pub packed: Vec<Arc<PackedFiles>>,
     /// All modules are of a recording with which files came: where no folder is named, the files of this machine are not theirs.
     pub packed_only: bool,
+    /// Copies of the kernel that ran: that of the recording is there without being named.
+    pub kernel_copies: KernelCopies,
 }
 
 /// A file that was found for a module.
@@ -94,6 +103,8 @@ pub struct Binary {
     pub is_recorded: bool,
     /// Of the kernel: how far it ran from the addresses that the file states, modulo 2^64.
     pub slide: u64,
+    /// Of what was made of a copy of the kernel: its other files.
+    pub beside: Vec<FileIdentity>,
     /// Where what `dwz` moved comes from, if it is not on this machine.
     pub elsewhere: Elsewhere,
 }
@@ -162,6 +173,14 @@ impl BinarySearch {
         let mut of_other_build = None;
         if module.is_unidentified && self.symfs.is_none() && !self.is_given_for(module) {
             return Err(NoCode::Unidentified);
+        }
+        // A file does not have what was patched.
+        if module.kind == ModuleKind::KernelModule && !self.is_given_for(module) {
+            match self.module_in_copy(module) {
+                Some(Ok(binary)) => return Ok(binary),
+                Some(Err(why)) => refused.push(why),
+                None => {}
+            }
         }
         for Candidate { file, for_other_builds } in self.candidates(module) {
             match open_with_code(&file, module.kind).map(|image| (other_build(&file, &image, module), image)) {
@@ -257,6 +276,7 @@ impl BinarySearch {
             other_build: None,
             is_recorded: false,
             slide: 0,
+            beside: Vec::new(),
             elsewhere,
         }
     }

@@ -53,7 +53,7 @@ impl PackedFiles {
     fn binary(&self, found: &PackedFile, module: &Module) -> Result<Binary, NoCode> {
         let image = open_with_code(&found.place, module.kind).map_err(|why| NoCode::Refused(vec![why]))?;
         // That the user named it all the same is stated. A copy of the kernel's memory has no build id: it was the recorded one when it was packed.
-        let is_copy = module.kind == ModuleKind::Kernel && image.is_core();
+        let is_copy = module.kind.is_kernel() && image.is_core();
         let has_to_be_of_build = found.other_build.is_none() && !is_copy;
         let why = if has_to_be_of_build { other_build(&found.file, &image, module) } else { None };
         if let Some(why) = why {
@@ -73,6 +73,7 @@ impl PackedFiles {
             other_build: found.other_build.clone(),
             is_recorded: false,
             slide: 0,
+            beside: Vec::new(),
             elsewhere: Elsewhere::default(),
         })
     }

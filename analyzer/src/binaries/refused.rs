@@ -61,6 +61,19 @@ pub enum Refused {
     /// It is a copy of a kernel's memory that nothing identifies.
     #[error("of {} nothing tells that it is the recorded kernel: kallsyms beside it does not say where its code begins", .0.display())]
     UnknownKernel(PathBuf),
+    /// It is a copy of a kernel's memory that has nothing of the module.
+    #[error("{} has no code of it: it was not loaded when the kernel was copied", .0.display())]
+    NotInCopy(PathBuf),
+    /// It is a copy of a kernel's memory from when the module was elsewhere.
+    #[error("{} has it at {copied}, and it was recorded at {recorded}: it was loaded twice", file.display())]
+    OtherLoad {
+        /// The copy.
+        file: PathBuf,
+        /// Where the module was when the kernel was copied.
+        copied: Avma,
+        /// Where it was in the recording.
+        recorded: Avma,
+    },
     /// It is a core file with more code than a kernel has.
     #[error("{} has more than 256 MiB of kernel code: only copies of `perf record --kcore` are read", .0.display())]
     TooMuchCode(PathBuf),

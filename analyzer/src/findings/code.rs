@@ -37,6 +37,8 @@ pub(super) struct FoundFile<'a> {
     /// `None` of code that the recording has.
     image: Option<FileIdentity>,
     debug_file: Option<FileIdentity>,
+    /// Of a copy of the kernel: what else it is made of.
+    beside: Cow<'a, [FileIdentity]>,
     symfs: Option<Cow<'a, Path>>,
     other_build: Option<Cow<'a, str>>,
 }
@@ -52,6 +54,7 @@ impl<'a> FoundFile<'a> {
             file: Cow::Borrowed(&binary.file),
             image: if binary.is_recorded { None } else { Some(binary.image.identity()?) },
             debug_file,
+            beside: Cow::Borrowed(&binary.beside),
             symfs: binary.symfs.as_deref().map(Cow::Borrowed),
             other_build: binary.other_build.as_deref().map(Cow::Borrowed),
         })
@@ -60,7 +63,8 @@ impl<'a> FoundFile<'a> {
     /// The same. `None` also where a change after that time could not be told.
     pub(super) fn of_files_before(binary: &'a Binary, began: SystemTime) -> Option<Self> {
         Self::of(binary).filter(|found| {
-            [found.image, found.debug_file].iter().flatten().all(|file| file.tells_changes_after(began))
+            let files = [&found.image, &found.debug_file].into_iter().flatten();
+            files.chain(&*found.beside).all(|file| file.tells_changes_after(began))
         })
     }
 

@@ -24,8 +24,8 @@ impl Default for Merge {
 }
 
 impl Merge {
-    /// Adds a flow, so many times. Code without a file (the kernel, which is elsewhere after each boot, JIT) has no addresses that
-    /// mean the same in another recording: it is left out, and counted there.
+    /// Adds a flow, so many times. Code without a file (the kernel, which is elsewhere after each boot, what it has made, JIT) has no addresses
+    /// that mean the same in another recording: it is left out, and counted there.
     pub fn add(&mut self, flow: &Flow, weight: f64) {
         self.executions &= flow.executions;
         self.inputs = self.inputs.saturating_add(flow.inputs);
@@ -33,7 +33,11 @@ impl Merge {
         let builder = &mut self.builder;
         builder.seen += flow.seen * weight;
         builder.left_out.add(&flow.left_out, weight);
-        let has_file = |of: &Module| matches!(of.kind, ModuleKind::File | ModuleKind::KernelModule) && !of.is_version;
+        let has_file = |of: &Module| match of.kind {
+            ModuleKind::File => true,
+            ModuleKind::KernelModule => !of.is_version && !of.is_made_by_kernel(),
+            _ => false,
+        };
         let indexes: Vec<usize> = flow.modules.iter().map(|of| builder.module(&of.module, of.read)).collect();
         for (of, &index) in flow.modules.iter().zip(&indexes) {
             if !has_file(&of.module) {

@@ -42,7 +42,9 @@ pub use known_functions::{KnownFunction, KnownFunctions};
 pub use made_code::MADE_CODE;
 pub(crate) use made_code::MadeCodes;
 pub use metadata::{BurstUnit, Tracer, burst_unit, is_simulated, metadata_of};
-pub use modules::{GUEST, KERNEL, KernelPlace, Module, ModuleKind, ModuleTable, RecordedCode, UNKNOWN, base_name};
+pub use modules::{
+    GUEST, KERNEL, KernelPlace, LoadedAt, Module, ModuleKind, ModuleTable, RecordedCode, UNKNOWN, base_name,
+};
 pub(crate) use modules::{VSYSCALL, VSYSCALL_PAGE};
 pub use paths::BurstPath;
 pub(crate) use paths::PathSelection;

@@ -49,8 +49,10 @@ pub struct Module {
     pub code: Option<RecordedCode>,
     /// Of the kernel and its modules: the functions that the recording names, whether it has their code or not.
     pub functions: KnownFunctions,
-    /// Of the kernel: where it was.
+    /// Of the kernel and its modules: where the kernel was.
     pub kernel: Option<KernelPlace>,
+    /// Of a module of the kernel: where it was in the end.
+    pub loaded: Option<LoadedAt>,
     /// The recorder looked at all files, and could not at this one: what is at its path may be another.
     pub is_unidentified: bool,
     /// Only programs of 32 bits have it mapped.
@@ -68,6 +70,15 @@ pub struct KernelPlace {
     pub symbol: Option<String>,
     /// The address of the symbol, or of the first code.
     pub address: Avma,
+}
+
+/// Where the code of a module of the kernel is mapped: it is elsewhere after each load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoadedAt {
+    /// Its first byte.
+    pub start: Avma,
+    /// What is added to places of the module, modulo 2^64.
+    pub base: Avma,
 }
 
 /// An ELF file that a recording has, or that was made of what it has.
@@ -119,6 +130,7 @@ impl Module {
             code: None,
             functions: KnownFunctions::default(),
             kernel: None,
+            loaded: None,
             is_unidentified: false,
             has_32_bits: false,
             is_version: false,
@@ -133,6 +145,11 @@ impl Module {
     /// Whether it is the ELF file that the kernel maps into all processes (vdso(7)). It has no path, but `perf record` may have kept it.
     pub fn is_vdso(&self) -> bool {
         [VDSO, VDSO_32].contains(&self.path.as_str())
+    }
+
+    /// Whether it is code that the kernel has made, such as a program of BPF: its places are the addresses where it was.
+    pub fn is_made_by_kernel(&self) -> bool {
+        self.loaded.is_some_and(|at| at.base == Avma(0))
     }
 
     /// What kind of code it has, if that was not read: what no program of 32 bits has mapped for itself alone is taken for code of 64 bits.
@@ -244,8 +261,17 @@ impl ModuleTable {
 
     /// Fills in where the kernel was.
     pub(crate) fn has_kernel(&mut self, place: &KernelPlace) {
-        for module in self.modules.iter_mut().filter(|module| module.path == KERNEL) {
+        let is_module = |module: &Module| module.kind == ModuleKind::KernelModule;
+        for module in self.modules.iter_mut().filter(|module| module.path == KERNEL || is_module(module)) {
             module.kernel = Some(place.clone());
+        }
+    }
+
+    /// A module of the kernel was there.
+    pub(crate) fn was_loaded(&mut self, id: ModuleId, at: LoadedAt) {
+        let module = self.modules.get_mut(id.0 as usize).filter(|module| module.kind == ModuleKind::KernelModule);
+        if let Some(module) = module {
+            module.loaded = Some(at);
         }
     }
 

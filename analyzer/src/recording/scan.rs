@@ -26,8 +26,9 @@ use crate::recording::modules::{VDSO, VDSO_32};
 use crate::recording::programs::mark_modules_of_32_bits;
 use crate::recording::{
     Aggregate, BurstCounter, BurstPiece, Context, ContextId, EpochId, FirstPiece, FirstPieces, IpHits, KERNEL,
-    KERNEL_HALF, KERNEL_PID, KernelPlace, MadeCodes, Mapping, ModuleKind, ModuleTable, PathSelection, PhaseId, Phases,
-    SourceEvents, Sources, StackUse, Subset, TaskEvent, Timeline, Totals, samples_by_threads, shown, weight_of,
+    KERNEL_HALF, KERNEL_PID, KernelPlace, LoadedAt, MadeCodes, Mapping, ModuleKind, ModuleTable, PathSelection,
+    PhaseId, Phases, SourceEvents, Sources, StackUse, Subset, TaskEvent, Timeline, Totals, samples_by_threads, shown,
+    weight_of,
 };
 use crate::uncertainty::{SliceSums, Slicing};
 
@@ -271,6 +272,7 @@ pub fn read_tasks(recording: &Recording, metadata: &Metadata, progress: Progress
         modules.has_kernel(&KernelPlace { release: recording.features().os_release.clone(), ..place });
     }
     mark_modules_of_32_bits(&mut modules, &events);
+    place_modules_of_kernel(&mut modules, &events);
     let phases = Phases::new(&marks, &events);
     let Made { mapped, kernel, left_out } = made_codes.finish(&mut modules, &events);
     records.code_left_out = left_out;
@@ -358,6 +360,16 @@ fn place_of_kernel(mmap: &Mmap<'_>) -> Option<KernelPlace> {
     let address = if symbol.is_some() { Avma(mmap.pgoff) } else { mmap.start };
     // Where addresses are hidden they are zero.
     (address.0 >> 63 == 1).then(|| KernelPlace { release: None, symbol: symbol.map(str::to_owned), address })
+}
+
+/// Where the modules of the kernel were in the end.
+fn place_modules_of_kernel(modules: &mut ModuleTable, events: &[(u64, TaskEvent)]) {
+    for (_, event) in events {
+        if let TaskEvent::Map { pid: KERNEL_PID, mapping } = event {
+            let base = Avma(mapping.start.0.wrapping_sub(mapping.pgoff));
+            modules.was_loaded(mapping.module, LoadedAt { start: mapping.start, base });
+        }
+    }
 }
 
 fn mapping_of(mmap: &Mmap<'_>, modules: &mut ModuleTable) -> Option<(u32, Mapping)> {

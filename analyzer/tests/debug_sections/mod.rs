@@ -61,6 +61,7 @@ pub fn check_input(input: &[u8]) -> usize {
         other_build: None,
         is_recorded: false,
         slide: 0,
+        beside: Vec::new(),
         elsewhere: Default::default(),
     };
     let hits = [CODE..Svma(CODE.0 + CODE_SIZE as u64 / 4), Svma(CODE.0 + CODE_SIZE as u64 / 2)..Svma(u64::MAX)];
