@@ -390,7 +390,7 @@ impl<'a> Layers<'a> {
             }
         }
         let edges = parts.iter().flat_map(|(page, ..)| [*page, page + PAGE]);
-        for edge in edges.filter(|edge| edge % AREA != 0) {
+        for edge in edges.filter(|edge| !edge.is_multiple_of(AREA)) {
             if !self.join(edge, time) {
                 self.left_out += 1;
                 return;
@@ -447,7 +447,7 @@ impl<'a> Layers<'a> {
     /// The pages that code of a page runs into, or comes from, and that are in its layer.
     fn run(&self, page: u64) -> Range<u64> {
         let layer = |page: u64| self.at(page).map(|page| page.layer);
-        let goes_on = |edge: u64| edge % AREA != 0 && layer(edge - PAGE) == layer(edge) && self.runs_on(edge);
+        let goes_on = |edge: u64| !edge.is_multiple_of(AREA) && layer(edge - PAGE) == layer(edge) && self.runs_on(edge);
         let (mut start, mut end) = (page, page + PAGE);
         while goes_on(start) {
             start -= PAGE;
@@ -912,7 +912,7 @@ mod tests {
         assert!(bytes < 10_017 * (PAGE as usize + 1024), "{bytes}");
     }
 
-    /// The module and the time from which on an address means it.
+    /// The module that an address means at a time.
     fn module_at(timeline: &Timeline, time: u64, at: u64) -> ModuleId {
         let (place, _) = timeline.place(7, time);
         let mut found = None;
@@ -933,7 +933,7 @@ mod tests {
         // A burst goes on across the edge.
         executed(&mut codes, 7, 30, &[(edge - 8, &[3; 8])]);
         executed(&mut codes, 7, 40, &[(edge, &[4; 8])]);
-        // Across two edges, and the second piece across that into a page that was in no run.
+        // And across the next one.
         executed(&mut codes, 7, 50, &[(edge + 8, &[5; PAGE as usize - 8])]);
         let (timeline, modules, left_out) = build(codes, Vec::new());
         let together =
