@@ -79,6 +79,36 @@ fn each_burst_counts_in_the_code_that_ran() {
     assert_eq!(counted, expected);
 }
 
+/// One of 16 pages is patched before each burst: `add` or `sub`, and an operand that is another one each time.
+fn patched(patches: u32) -> Option<(tempfile::TempDir, PathBuf)> {
+    let mut setup = setup()?;
+    let pages: Vec<(u64, &[u8])> = (0..15).map(|page| (AT + page * 0x1000, &ADD[..])).collect();
+    setup.code(&pages);
+    setup.recorder.burst(&LOOP);
+    for patch in 0..patches {
+        // `add rax, patch`, or `sub`, and then as in the others.
+        let code = [
+            &[0x48, 0x81, if patch % 4 == 0 { 0xe8 } else { 0xc0 }][..],
+            &patch.to_le_bytes(),
+            &[0x48, 0xff, 0xcf, 0x75, 0xf4],
+        ]
+        .concat();
+        setup.code(&[(AT + 0x1000, &code)]);
+        let around = [(JNE + 0x1004, AT + 0x1000); 4];
+        setup.recorder.burst(&Burst { ip: AT + 0x1000, branches: &around, instructions: 12, period: 12 });
+        setup.recorder.burst(&LOOP);
+    }
+    Some(setup.write())
+}
+
+#[test]
+fn code_that_is_patched_again_and_again_is_read() {
+    let Some((_folder, file)) = patched(3000) else { return };
+    let expected = [("add", 21_004.0), ("dec", 24_004.0), ("jne", 24_004.0), ("sub", 3000.0)];
+    let expected: Vec<_> = expected.iter().map(|(name, count)| (format!("[jit] {name}"), *count)).collect();
+    assert_eq!(rows(&file, "module,mnemonic"), expected);
+}
+
 /// What a burst saw change, and streams through it, are unread; all else near it is read.
 #[test]
 fn only_what_is_rewritten_in_the_middle_of_a_burst_is_unread() {

@@ -1,7 +1,7 @@
 //! Code that is in no file: from the pieces that bursts executed, or that were found where samples fell, to modules that can be read.
 //!
 //! The bytes of a process are put together in *layers*, which are modules. A layer has one byte for each address. Where code is rewritten, it
-//! goes to the next layer, with what else is near; from then on its addresses mean that layer, and an epoch begins:
+//! goes to the next layer, with the pages into which it runs on; from then on its addresses mean that layer, and an epoch begins:
 //!
 //! ```text
 //! address  0x7f00_0000        0x7f00_0040
@@ -10,7 +10,10 @@
 //!      3   [ h ], over f                           layer 1: h, g      an epoch begins
 //! ```
 //!
-//! A layer has one name for each address, too: where code gets another one, its area goes to the next layer as well.
+//! Pages are a *run* where the bytes on both sides of the edges between them are known: code may go straight on there. The pages of a run are in one
+//! layer. A patch so costs the pages of its run, and not all that is near.
+//!
+//! A layer has one name for each address, too: where code gets another one, its run goes to the next layer as well.
 
 mod names;
 
@@ -34,8 +37,9 @@ use crate::recording::{KERNEL_HALF, KERNEL_PID, Mapping, ModuleKind, ModuleTable
 /// The name of modules of such code.
 pub const MADE_CODE: &str = "[jit]";
 
-/// Bytes that change their layer together: code runs on from page to page.
+/// Runs of pages end at these edges.
 const AREA: u64 = 1 << 16;
+const PAGES_OF_AREA: usize = (AREA / PAGE) as usize;
 /// Pages of all layers: 128 MiB. What finds no room is unread.
 const MOST_PAGES: usize = 32_768;
 /// What is not known: no instruction begins so.
@@ -197,12 +201,11 @@ fn beginnings(events: &[(u64, TaskEvent)]) -> HashMap<u32, Vec<u64>> {
 #[derive(Debug, Default)]
 struct Layers<'a> {
     layers: Vec<BTreeMap<u64, Page>>,
-    /// The names that hold in an area of a layer, once it has another layer.
+    /// The names that hold in a page of a layer, once it has another layer.
     named: HashMap<(usize, u64), NamesInForce<'a>>,
     /// The names that hold now.
     names: NamesInForce<'a>,
-    /// The layer of each area, and when its bytes came into it; none where there was no room.
-    areas: HashMap<u64, (Option<usize>, u64)>,
+    areas: HashMap<u64, Area>,
     /// From these times on, pages mean a layer; or nothing, where there was no room.
     changes: Vec<(u64, Range<u64>, Option<usize>)>,
     /// What was last seen at one time.
@@ -210,6 +213,22 @@ struct Layers<'a> {
     /// Pages that there is room for.
     room: usize,
     left_out: u64,
+}
+
+/// Where the pages of an area are.
+#[derive(Clone, Copy, Debug, Default)]
+struct Area {
+    /// There was no room for a version of it: nothing is known any more.
+    is_lost: bool,
+    pages: [Option<InLayer>; PAGES_OF_AREA],
+}
+
+/// The layer that a page's addresses mean.
+#[derive(Clone, Copy, Debug)]
+struct InLayer {
+    layer: usize,
+    /// From when on, or when it was last seen to change.
+    since: u64,
 }
 
 /// What a burst executed: the pieces of one time.
@@ -300,16 +319,30 @@ impl<'a> Layers<'a> {
         }
         for Range { start, end } in self.names.replaced_by(naming) {
             for area in start / AREA..=(end - 1) / AREA {
-                let Some(&(Some(layer), since)) = self.areas.get(&area) else { continue };
                 let range = start.max(area * AREA)..end.min((area + 1) * AREA);
-                if since < naming.since && self.knows_any(layer, &range) {
-                    let layer = self.renew(area, layer, naming.since);
-                    self.left_out += u64::from(layer.is_none());
-                    self.areas.insert(area, (layer, naming.since));
-                }
+                self.rename(area, &range, naming.since);
             }
         }
         self.names.put(naming);
+    }
+
+    /// Code in this range, which is in one area, has other names from a time on.
+    fn rename(&mut self, area: u64, range: &Range<u64>, time: u64) {
+        let Some(Area { is_lost: false, pages }) = self.areas.get(&area).copied() else { return };
+        let is_older = |page: &Option<InLayer>| page.is_some_and(|page| page.since < time);
+        let older = (area * AREA..).step_by(PAGE as usize).zip(&pages).filter(|(_, page)| is_older(page));
+        for (page, _) in older {
+            let named = range.start.max(page)..range.end.min(page + PAGE);
+            // Its run may have another layer by now.
+            let Some(InLayer { layer, .. }) = self.at(page).filter(|page| page.since < time) else { continue };
+            if named.start < named.end
+                && self.knows_any(layer, &named)
+                && !self.move_to(layer + 1, self.run(page), time)
+            {
+                self.left_out += 1;
+                return;
+            }
+        }
     }
 
     /// Whether a byte in a range is known.
@@ -330,48 +363,121 @@ impl<'a> Layers<'a> {
         }
         let parts = parts(at, bytes);
         // Of areas without room nothing is known, whatever bursts see there.
-        let has_room = |page: u64| self.areas.get(&(page / AREA)).is_none_or(|(layer, _)| layer.is_some());
-        if parts.iter().any(|(page, ..)| has_room(*page)) {
+        if parts.iter().any(|(page, ..)| !self.is_lost(*page)) {
             self.burst.put(at, &parts);
         }
-        let mut areas: Vec<u64> = parts.iter().map(|(page, ..)| page / AREA).collect();
-        areas.dedup();
-        for area in areas {
-            let here = || parts.iter().filter(move |(page, ..)| page / AREA == area);
-            let (layer, since) = self.areas.get(&area).copied().unwrap_or((Some(0), time));
-            let pages = layer.and_then(|layer| self.layers.get(layer));
-            let page_at = |page: &u64| pages.and_then(|pages| pages.get(page));
-            let contradicts =
-                here().any(|(page, first, part)| page_at(page).is_some_and(|page| page.contradicts(*first, part)));
-            let layer = match layer {
-                Some(layer) if contradicts && since < time => self.renew(area, layer, time),
-                layer => layer,
-            };
-            let since = if contradicts { time } else { since };
-            self.areas.insert(area, (layer, since));
-            let Some(layer) = layer else {
+        for parts in parts.chunk_by(|(one, ..), (next, ..)| one / AREA == next / AREA) {
+            self.put_in_area(time, parts);
+        }
+    }
+
+    /// The same of parts that are in one area.
+    fn put_in_area(&mut self, time: u64, parts: &[(u64, usize, &[u8])]) {
+        for (page, first, part) in parts {
+            let contradicts = self.known(*page).is_some_and(|page| page.contradicts(*first, part));
+            if self.is_lost(*page) || contradicts && !self.is_rewritten(*page, time) {
+                self.left_out += 1;
+                return;
+            }
+        }
+        for (page, first, part) in parts {
+            let Some(layer) = self.layer_for(*page, time) else {
                 self.left_out += 1;
                 continue;
             };
-            if self.layers.len() <= layer {
-                self.layers.resize_with(layer + 1, BTreeMap::new);
-            }
-            let Some(pages) = self.layers.get_mut(layer) else { continue };
-            for (page, first, part) in here() {
-                if !pages.contains_key(page) {
-                    let Some(room) = self.room.checked_sub(1) else {
-                        self.left_out += 1;
-                        continue;
-                    };
-                    self.room = room;
-                    pages.insert(*page, Page::empty());
-                    self.changes.push((time, *page..page + PAGE, Some(layer)));
-                }
-                if let Some(page) = pages.get_mut(page) {
-                    page.put(*first, part);
-                }
+            if let Some(page) = self.layers.get_mut(layer).and_then(|pages| pages.get_mut(page)) {
+                page.put(*first, part);
             }
         }
+        let edges = parts.iter().flat_map(|(page, ..)| [*page, page + PAGE]);
+        for edge in edges.filter(|edge| !edge.is_multiple_of(AREA)) {
+            if !self.join(edge, time) {
+                self.left_out += 1;
+                return;
+            }
+        }
+    }
+
+    /// Bytes of a page are others from `time` on: its run goes to the next layer, unless it was this burst that brought it there. Returns whether
+    /// there was room.
+    fn is_rewritten(&mut self, page: u64, time: u64) -> bool {
+        let run = self.run(page);
+        let is_older = |page: u64| self.at(page).is_some_and(|page| page.since < time);
+        let Some(InLayer { layer, .. }) = self.at(page) else { return true };
+        !run.clone().step_by(PAGE as usize).any(is_older) || self.move_to(layer + 1, run, time)
+    }
+
+    /// The layer of a page. One that is new gets that of those beside it; `None` if there is no room.
+    fn layer_for(&mut self, page: u64, time: u64) -> Option<usize> {
+        if let Some(InLayer { layer, .. }) = self.at(page) {
+            return Some(layer);
+        }
+        let area = page / AREA;
+        let beside = [page.checked_sub(PAGE), page.checked_add(PAGE)].into_iter().flatten();
+        let beside = beside.filter(|beside| beside / AREA == area).filter_map(|beside| self.at(beside));
+        let layer = beside.map(|beside| beside.layer).max().unwrap_or(0);
+        self.room = self.room.checked_sub(1)?;
+        if self.layers.len() <= layer {
+            self.layers.resize_with(layer + 1, BTreeMap::new);
+        }
+        self.layers.get_mut(layer)?.insert(page, Page::empty());
+        self.set(page, InLayer { layer, since: time });
+        self.changes.push((time, page..page + PAGE, Some(layer)));
+        Some(layer)
+    }
+
+    /// Code runs on across this edge of two pages, if it is known on both sides: then they are in one layer from `time` on. Returns whether there
+    /// was room.
+    fn join(&mut self, edge: u64, time: u64) -> bool {
+        let (Some(before), Some(after)) = (self.at(edge - PAGE), self.at(edge)) else { return true };
+        if before.layer == after.layer || !self.runs_on(edge) {
+            return true;
+        }
+        let lower = if before.layer < after.layer { edge - PAGE } else { edge };
+        let run = self.run(lower);
+        self.move_to(before.layer.max(after.layer), run, time)
+    }
+
+    /// Whether the bytes on both sides of this edge of two pages are known.
+    fn runs_on(&self, edge: u64) -> bool {
+        let before = self.known(edge - PAGE).is_some_and(|page| page.knows(PAGE as usize - 1));
+        before && self.known(edge).is_some_and(|page| page.knows(0))
+    }
+
+    /// The pages that code of a page runs into, or comes from, and that are in its layer.
+    fn run(&self, page: u64) -> Range<u64> {
+        let layer = |page: u64| self.at(page).map(|page| page.layer);
+        let goes_on = |edge: u64| !edge.is_multiple_of(AREA) && layer(edge - PAGE) == layer(edge) && self.runs_on(edge);
+        let (mut start, mut end) = (page, page + PAGE);
+        while goes_on(start) {
+            start -= PAGE;
+        }
+        while goes_on(end) {
+            end += PAGE;
+        }
+        start..end
+    }
+
+    fn is_lost(&self, page: u64) -> bool {
+        self.areas.get(&(page / AREA)).is_some_and(|area| area.is_lost)
+    }
+
+    /// Where a page is.
+    fn at(&self, page: u64) -> Option<InLayer> {
+        let area = self.areas.get(&(page / AREA)).filter(|area| !area.is_lost)?;
+        *area.pages.get((page % AREA / PAGE) as usize)?
+    }
+
+    fn set(&mut self, page: u64, to: InLayer) {
+        let pages = &mut self.areas.entry(page / AREA).or_default().pages;
+        if let Some(at) = pages.get_mut((page % AREA / PAGE) as usize) {
+            *at = Some(to);
+        }
+    }
+
+    /// What is known of a page.
+    fn known(&self, page: u64) -> Option<&Page> {
+        self.layers.get(self.at(page)?.layer)?.get(&page)
     }
 
     /// The burst has ended, and the next one is at `next`. Its pieces that were rewritten in the middle of it mean nothing at its time, for it may
@@ -384,48 +490,52 @@ impl<'a> Layers<'a> {
         let (time, mut known_again) = (burst.time, Vec::new());
         for Range { start, end } in burst.unclear() {
             for page in (start - start % PAGE..end).step_by(PAGE as usize) {
-                let Some(&(Some(layer), _)) = self.areas.get(&(page / AREA)) else { continue };
-                if self.layers.get(layer).is_some_and(|pages| pages.contains_key(&page)) {
-                    self.changes.push((time, start.max(page)..end.min(page + PAGE), None));
-                    known_again.extend(time.checked_add(1).map(|after| (after, page..page + PAGE, Some(layer))));
-                }
+                let Some(InLayer { layer, .. }) = self.at(page) else { continue };
+                self.changes.push((time, start.max(page)..end.min(page + PAGE), None));
+                known_again.extend(time.checked_add(1).map(|after| (after, page..page + PAGE, Some(layer))));
             }
         }
         known_again.dedup();
         self.changes.extend(known_again);
     }
 
-    /// Copies an area to the next layer that it has none in. If there is no room, it means nothing any more.
-    fn renew(&mut self, area: u64, layer: usize, time: u64) -> Option<usize> {
-        self.named.insert((layer, area), self.names.clone());
-        let range = area * AREA..(area + 1) * AREA;
-        let copied: Vec<(u64, Page)> = match self.layers.get(layer) {
-            Some(pages) if pages.range(range.clone()).count() <= self.room => {
-                pages.range(range.clone()).map(|(page, bytes)| (*page, bytes.clone())).collect()
-            }
-            _ => {
-                self.changes.push((time, range, None));
-                return None;
-            }
+    /// From `time` on the pages of a run are in another layer, which has never had them. If there is no room, their area means nothing any more, and
+    /// `false` is returned.
+    fn move_to(&mut self, to: usize, run: Range<u64>, time: u64) -> bool {
+        let Some(InLayer { layer, .. }) = self.at(run.start) else { return true };
+        let count = ((run.end - run.start) / PAGE) as usize;
+        let Some(room) = self.room.checked_sub(count) else {
+            let area = run.start / AREA;
+            self.areas.entry(area).or_default().is_lost = true;
+            self.changes.push((time, area * AREA..(area + 1) * AREA, None));
+            return false;
         };
-        self.room -= copied.len();
-        if self.layers.len() <= layer + 1 {
-            self.layers.push(BTreeMap::new());
+        self.room = room;
+        if self.layers.len() <= to {
+            self.layers.resize_with(to + 1, BTreeMap::new);
         }
-        for (page, _) in &copied {
-            self.changes.push((time, *page..page + PAGE, Some(layer + 1)));
+        let copies: Vec<(u64, Page)> = match self.layers.get(layer) {
+            Some(pages) => pages.range(run.clone()).map(|(page, bytes)| (*page, bytes.clone())).collect(),
+            None => Vec::new(),
+        };
+        for (page, bytes) in copies {
+            self.named.insert((layer, page), self.names.clone());
+            self.set(page, InLayer { layer: to, since: time });
+            if let Some(pages) = self.layers.get_mut(to) {
+                pages.insert(page, bytes);
+            }
         }
-        self.layers.get_mut(layer + 1)?.extend(copied);
-        Some(layer + 1)
+        self.changes.push((time, run, Some(to)));
+        true
     }
 
     /// Makes a module of each layer.
     fn finish(mut self, pid: u32, modules: &mut ModuleTable) -> Vec<(u64, TaskEvent)> {
         self.end_burst(u64::MAX);
         let mut made = Vec::new();
-        for (layer, pages) in self.layers.iter().enumerate() {
+        for (layer, pages) in std::mem::take(&mut self.layers).into_iter().enumerate() {
             let mut runs: Vec<(u64, Vec<u8>)> = Vec::new();
-            for (start, Page(page)) in pages {
+            for (start, Page(page)) in &pages {
                 let page = &page.bytes;
                 match runs.last_mut() {
                     Some((first, bytes)) if *first + bytes.len() as u64 == *start => bytes.extend(page),
@@ -433,7 +543,7 @@ impl<'a> Layers<'a> {
                 }
             }
             let Functions { whole, parts } =
-                functions(pages, |area| self.named.get(&(layer, area)).unwrap_or(&self.names));
+                functions(&pages, |page| self.named.get(&(layer, page)).unwrap_or(&self.names));
             let (file, offsets) = MadeElf { runs: &runs, functions: &whole, parts: &parts, sections: &[] }.write();
             let starts: BTreeMap<u64, u64> = runs.iter().map(|(start, _)| *start).zip(offsets).collect();
             made.push((modules.add_code(MADE_CODE, ModuleKind::Anonymous, file), starts));
@@ -475,29 +585,30 @@ struct Functions<'a> {
 /// A function, or what is known of it, and where one with a name begins.
 type Known<'a> = (MadeFunction<'a>, Option<u64>);
 
-/// The functions of a layer: those with names, and what is known beside them, called by its address. `names_in`: those that hold in an area.
+/// The functions of a layer: those with names, and what is known beside them, called by its address. `names_in`: those that hold in a page.
 fn functions<'a: 'n, 'n>(pages: &BTreeMap<u64, Page>, names_in: impl Fn(u64) -> &'n NamesInForce<'a>) -> Functions<'a> {
     let mut functions: Vec<Known<'a>> = Vec::new();
     for known in known_ranges(pages) {
         let mut at = known.start;
         while at < known.end {
-            let area = at / AREA;
-            let area_end = (area + 1) * AREA;
-            let names = names_in(area);
+            let page = at - at % PAGE;
+            let page_end = page + PAGE;
+            let names = names_in(page);
             // The name that holds the address, or the next one.
             let (function, to) = match names.at(at) {
                 // It may begin before what is known.
                 Some((start, end, name)) => {
-                    let first = first_in_pages(pages, start, at);
+                    let before = functions.last().filter(|(_, of)| at > known.start && *of == Some(start));
+                    let first = before.map_or_else(|| first_in_pages(pages, start, at), |((first, ..), _)| *first);
                     (((first, end - first, Cow::Borrowed(name)), Some(start)), end)
                 }
                 None => {
-                    let to = names.next_start(at).map_or(known.end, |start| known.end.min(start)).min(area_end);
+                    let to = names.next_start(at).map_or(known.end, |start| known.end.min(start)).min(page_end);
                     (((at, to - at, Cow::Owned(format!("[jit {at:#x}]").into_bytes())), None), to)
                 }
             };
             push(&mut functions, function, at, known.start);
-            at = to.min(area_end);
+            at = to.min(page_end);
         }
     }
     let is_whole = |((first, ..), start): &Known<'_>| *start == Some(*first) && is_known(pages, *first);
@@ -506,7 +617,7 @@ fn functions<'a: 'n, 'n>(pages: &BTreeMap<u64, Page>, names_in: impl Fn(u64) -> 
     Functions { whole: functions_of(whole), parts: functions_of(parts) }
 }
 
-/// Adds a function that holds `at`, an address in what is known from `known_from` on. In the next area it may be the last one again, or what is
+/// Adds a function that holds `at`, an address in what is known from `known_from` on. In the next page it may be the last one again, or what is
 /// known beside functions may go on; or else names of other times hold there.
 fn push<'a>(functions: &mut Vec<Known<'a>>, (function, start): Known<'a>, at: u64, known_from: u64) {
     let (mut first, mut size, name) = function;
@@ -523,7 +634,7 @@ fn push<'a>(functions: &mut Vec<Known<'a>>, (function, start): Known<'a>, at: u6
             return;
         }
         if last_end > first {
-            let cut = first.max(at - at % AREA);
+            let cut = first.max(at - at % PAGE);
             (first, size) = (cut, size.saturating_sub(cut - first));
             *last_size = (*last_size).min(cut.saturating_sub(*last));
         }
@@ -547,11 +658,19 @@ fn first_in_pages(pages: &BTreeMap<u64, Page>, start: u64, at: u64) -> u64 {
 /// What is known, in one where there is little between.
 fn known_ranges(pages: &BTreeMap<u64, Page>) -> Vec<Range<u64>> {
     let mut ranges: Vec<Range<u64>> = Vec::new();
+    let mut add = |known: Range<u64>| match ranges.last_mut() {
+        Some(last) if known.start - last.end <= GAP => last.end = known.end,
+        _ => ranges.push(known),
+    };
     for (start, page) in pages {
-        for at in (0..PAGE as usize).filter(|at| page.knows(*at)).map(|at| start + at as u64) {
-            match ranges.last_mut() {
-                Some(last) if at - last.end <= GAP => last.end = at + 1,
-                _ => ranges.push(at..at + 1),
+        for (at, bits) in (*start..).step_by(64).zip(page.0.known) {
+            let (mut bits, mut from) = (bits, 0);
+            while bits != 0 {
+                let first = from + bits.trailing_zeros();
+                let length = (bits >> bits.trailing_zeros()).trailing_ones();
+                add(at + u64::from(first)..at + u64::from(first + length));
+                bits = bits.checked_shr(first - from + length).unwrap_or(0);
+                from = first + length;
             }
         }
     }
@@ -754,7 +873,7 @@ mod tests {
     #[test]
     fn names_that_change_again_and_again_end_where_there_is_no_room() {
         let mut codes = MadeCodes::default();
-        (0..16).for_each(|page| executed(&mut codes, 7, 1, &[(0x10_0000 + page * PAGE, &[0x90; 8])]));
+        executed(&mut codes, 7, 1, &[(0x10_0000, &[0x90; 16 * PAGE as usize])]);
         (0..10_000_u64).for_each(|time| named(&mut codes, 2 + time, &[(0x10_0000, 8, ["a", "b"][time as usize % 2])]));
         let (timeline, modules, left_out) = build(codes, Vec::new());
         assert_eq!(left_out, 1);
@@ -765,14 +884,70 @@ mod tests {
     #[test]
     fn what_changes_again_and_again_ends_where_there_is_no_room() {
         let mut codes = MadeCodes::default();
-        // 16 pages, of which one is rewritten each time.
-        (0..16).for_each(|page| executed(&mut codes, 7, 1, &[(0x10_0000 + page * PAGE, &[0x90; 8])]));
+        // A run of 16 pages, of which one is rewritten each time.
+        executed(&mut codes, 7, 1, &[(0x10_0000, &[0x90; 16 * PAGE as usize])]);
         (0..10_000_u64).for_each(|time| executed(&mut codes, 7, 2 + time, &[(0x10_0000, &time.to_le_bytes())]));
         let (timeline, modules, left_out) = build(codes, Vec::new());
         assert_eq!(left_out, 10_000 - (MOST_PAGES as u64 - 16) / 16);
         assert!(modules.iter().len() <= 1 + MOST_PAGES / 16);
         assert!(code_at(&timeline, &modules, 7, 100, 0x10_0000).is_some());
         assert!(code_at(&timeline, &modules, 7, u64::MAX, 0x10_0000).is_none(), "it would be wrong");
+    }
+
+    /// What a version costs is the pages that code runs on into, and no others.
+    #[test]
+    fn pages_near_what_changes_stay_in_their_layer() {
+        let mut codes = MadeCodes::default();
+        let at = |page: u64| 0x10_0000 + page * PAGE;
+        (0..16).for_each(|page| executed(&mut codes, 7, 1, &[(at(page), &[0x90; 8])]));
+        (0..10_000_u64).for_each(|time| executed(&mut codes, 7, 2 + time, &[(at(5), &time.to_le_bytes())]));
+        let (timeline, modules, left_out) = build(codes, Vec::new());
+        assert_eq!((left_out, modules.iter().len()), (0, 1 + 10_001));
+        let code = |time: u64, page: u64| code_at(&timeline, &modules, 7, time, at(page)).unwrap().0;
+        for time in [2, 5000, 10_001] {
+            assert_eq!(code(time, 5), (time - 2).to_le_bytes()[..3]);
+            assert_eq!(code(time, 4), [0x90; 3]);
+        }
+        let bytes: usize = modules.iter().filter_map(|(_, module)| Some(module.code.as_ref()?.bytes().len())).sum();
+        assert!(bytes < 10_017 * (PAGE as usize + 1024), "{bytes}");
+    }
+
+    /// The module that an address means at a time.
+    fn module_at(timeline: &Timeline, time: u64, at: u64) -> ModuleId {
+        let (place, _) = timeline.place(7, time);
+        let mut found = None;
+        timeline.for_each_epoch(7, place.incarnation, |epoch, space| {
+            if epoch == place.epoch {
+                found = space.find(Avma(at)).map(|mapping| mapping.module);
+            }
+        });
+        found.unwrap()
+    }
+
+    #[test]
+    fn code_that_runs_on_into_the_next_page_is_in_its_layer() {
+        let mut codes = MadeCodes::default();
+        let edge = 0x10_1000;
+        executed(&mut codes, 7, 10, &[(edge - 16, &[1; 8]), (edge, &[1; 8]), (edge + PAGE, &[1; 8])]);
+        executed(&mut codes, 7, 20, &[(edge - 16, &[2; 8])]);
+        // A burst goes on across the edge.
+        executed(&mut codes, 7, 30, &[(edge - 8, &[3; 8])]);
+        executed(&mut codes, 7, 40, &[(edge, &[4; 8])]);
+        // And across the next one.
+        executed(&mut codes, 7, 50, &[(edge + 8, &[5; PAGE as usize - 8])]);
+        let (timeline, modules, left_out) = build(codes, Vec::new());
+        let together =
+            |time, one: u64, other: u64| module_at(&timeline, time, one) == module_at(&timeline, time, other);
+        let edges = |time| (together(time, edge - 1, edge), together(time, edge, edge + PAGE));
+        assert_eq!(
+            [10, 20, 30, 40, 50].map(edges),
+            [(true, true), (false, true), (true, false), (true, false), (true, true)]
+        );
+        let first = |time, at| code_at(&timeline, &modules, 7, time, at).unwrap().0[0];
+        assert_eq!([10, 20, 30, 40, 50].map(|time| first(time, edge - 16)), [1, 2, 2, 2, 2]);
+        assert_eq!([10, 20, 30, 40, 50].map(|time| first(time, edge)), [1, 1, 1, 4, 4]);
+        assert_eq!([10, 30, 50].map(|time| first(time, edge + PAGE)), [1; 3]);
+        assert_eq!((first(50, edge - 8), first(50, edge + 8), left_out), (3, 5, 0));
     }
 
     #[test]
