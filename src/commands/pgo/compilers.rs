@@ -8,10 +8,16 @@ use anyhow::bail;
 
 use crate::search_path;
 
-/// Options of LLVM that make more of a profile of samples (docs/decisions 014 and 047): counts that contradict each other are brought in line, calls
-/// are inlined where that saves more than it costs, and blocks laid out so that little code is jumped over.
-const OF_LLVM: [&str; 3] =
-    ["sample-profile-use-profi", "inline-enable-cost-benefit-analysis=true", "enable-ext-tsp-block-placement"];
+/// Options of LLVM that make more of a profile of samples (docs/decisions 014, 047 and 048): counts that contradict each other are brought in line,
+/// calls are inlined where that saves more than it costs, and where they were in the program that was recorded, also large functions and those
+/// that call themselves; blocks are laid out so that little code is jumped over.
+const OF_LLVM: [&str; 5] = [
+    "sample-profile-use-profi",
+    "inline-enable-cost-benefit-analysis=true",
+    "sample-profile-hot-inline-threshold=10000",
+    "sample-profile-recursive-inline",
+    "enable-ext-tsp-block-placement",
+];
 
 /// A family of compilers that read the same profiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
