@@ -293,8 +293,8 @@ fn advice(machine: &Machine, tracing: &TracingReport) -> Vec<String> {
     );
     say(
         machine.may_sample_kernel() && kernel.kernel_symbols && !kernel.kernel_text && usable,
-        "Run hbbp as root where there is a /proc/kcore, so that recordings keep the kernel code that ran; without, reports need the \
-         kernel's vmlinux (--binary).",
+        "Run hbbp as root, so that recordings keep the kernel code that ran, from /proc/kcore or by BPF; without, reports need the kernel's \
+         vmlinux (--binary).",
     );
     say(
         machine.may_sample_kernel() && !machine.may_sample_system() && usable,

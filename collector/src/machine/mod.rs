@@ -87,7 +87,7 @@ pub struct Kernel {
     pub ptrace_scope: Option<i32>,
     /// Whether `/proc/kallsyms` shows this process addresses.
     pub kernel_symbols: bool,
-    /// Whether this process can read the kernel's code: `/proc/kcore` opens.
+    /// Whether this process can read the kernel's code: `/proc/kcore` opens, or a program of BPF may read the kernel's memory.
     pub kernel_text: bool,
 }
 

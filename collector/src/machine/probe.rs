@@ -31,6 +31,12 @@ pub trait EventOpener {
     /// # Errors
     /// What `timer_create` answered.
     fn try_timer(&mut self) -> Result<(), Errno>;
+
+    /// Has a program of BPF that reads the kernel's memory for a moment.
+    ///
+    /// # Errors
+    /// What `bpf` answered.
+    fn try_kernel_memory(&mut self) -> Result<(), Errno>;
 }
 
 /// Tries each event of [`Probes`].

@@ -30,7 +30,7 @@ impl Machine {
             online,
             memory_kb: memory_kb(&files.text("proc/meminfo")),
             pmus: pmus(&files),
-            kernel: kernel(&files),
+            kernel: kernel(&files, opener),
             privileges: privileges(&files.text("proc/self/status")),
             container: container(&files),
             probes,
@@ -150,7 +150,7 @@ fn pmus(files: &Files) -> Vec<Pmu> {
     files.names(DEVICES).into_iter().filter_map(pmu).collect()
 }
 
-fn kernel(files: &Files) -> Kernel {
+fn kernel(files: &Files, opener: &mut dyn EventOpener) -> Kernel {
     let sysctl = |name: &str| files.parsed(&format!("proc/sys/kernel/{name}"));
     let uname = rustix::system::uname();
     let text = |name: &std::ffi::CStr| name.to_string_lossy().into_owned();
@@ -165,7 +165,7 @@ fn kernel(files: &Files) -> Kernel {
         nmi_watchdog: sysctl("nmi_watchdog").map(|on| on != 0),
         ptrace_scope: sysctl("yama/ptrace_scope"),
         kernel_symbols: shows_addresses(&files.0.join("proc/kallsyms")),
-        kernel_text: is_elf(&files.0.join("proc/kcore")),
+        kernel_text: is_elf(&files.0.join("proc/kcore")) || opener.try_kernel_memory().is_ok(),
     }
 }
 
@@ -246,6 +246,10 @@ mod tests {
         }
 
         fn try_timer(&mut self) -> Result<(), Errno> {
+            Err(Errno::ENOSYS)
+        }
+
+        fn try_kernel_memory(&mut self) -> Result<(), Errno> {
             Err(Errno::ENOSYS)
         }
     }

@@ -9,7 +9,7 @@ use crate::machine::EventOpener;
 use crate::machine::cpu_list::CpuList;
 use crate::plan::event_spec::{EventSpec, SessionAttrs};
 use crate::sys::control_group::{ControlGroup, topmost};
-use crate::sys::{EventFd, Measuring, MeasuringChild, Ring, Scope, seize, try_timer};
+use crate::sys::{EventFd, KernelMemory, Measuring, MeasuringChild, Ring, Scope, seize, try_timer};
 
 /// Opens on the running kernel.
 #[derive(Clone, Copy, Debug, Default)]
@@ -38,6 +38,10 @@ impl EventOpener for KernelOpener {
 
     fn try_timer(&mut self) -> Result<(), Errno> {
         try_timer()
+    }
+
+    fn try_kernel_memory(&mut self) -> Result<(), Errno> {
+        KernelMemory::open().map(drop)
     }
 }
 

@@ -183,6 +183,10 @@ impl EventOpener for OpensAll {
     fn try_timer(&mut self) -> Result<(), Errno> {
         Ok(())
     }
+
+    fn try_kernel_memory(&mut self) -> Result<(), Errno> {
+        Err(Errno::EPERM)
+    }
 }
 
 /// Its model number in Intel's family 6.

@@ -57,9 +57,7 @@ pub(crate) fn next_program(id: u32) -> Result<Option<u32>, Errno> {
 /// What `bpf` answered: ENOENT if there is no such program (any more), without `CAP_SYS_ADMIN` EPERM. EACCES where the kernel hides code and
 /// addresses (`kernel.kptr_restrict`).
 pub(crate) fn bpf_program(id: u32) -> Result<Vec<BpfFunction>, Errno> {
-    let fd = call(PROG_GET_FD_BY_ID, &mut [u64::from(id), 0])?;
-    // SAFETY: the system call has just returned this descriptor, and nothing else owns it.
-    let program = unsafe { OwnedFd::from_raw_fd(fd) };
+    let program = open(PROG_GET_FD_BY_ID, &mut [u64::from(id), 0])?;
     let mut info = Info::default();
     info.ask(&program)?;
     let number = |info: &Info, at: usize, most: usize| (info.half(at) as usize).min(most);
@@ -138,12 +136,19 @@ impl Info {
     }
 }
 
-/// `bpf(2)` with 16 bytes of its attributes.
-fn call(command: libc::c_int, attributes: &mut [u64; 2]) -> Result<i32, Errno> {
-    // SAFETY: the kernel reads and writes as many bytes as are given. What OBJ_GET_INFO_BY_FD points to is as long as it says, and so is
+/// `bpf(2)` with the first words of its attributes: a command that returns a descriptor.
+pub(super) fn open<const N: usize>(command: libc::c_int, attributes: &mut [u64; N]) -> Result<OwnedFd, Errno> {
+    let fd = call(command, attributes)?;
+    // SAFETY: the system call has just returned this descriptor, and nothing else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// `bpf(2)` with the first words of its attributes.
+pub(super) fn call<const N: usize>(command: libc::c_int, attributes: &mut [u64; N]) -> Result<i32, Errno> {
+    // SAFETY: the kernel reads and writes as many bytes as are given. What attributes point to is as long as they or their command say, and so is
     // what that points to; all of it lives longer than the call.
     let result = unsafe {
-        libc::syscall(libc::SYS_bpf, command, attributes.as_mut_ptr(), size_of::<[u64; 2]>() as libc::c_ulong)
+        libc::syscall(libc::SYS_bpf, command, attributes.as_mut_ptr(), size_of::<[u64; N]>() as libc::c_ulong)
     };
     if result < 0 { Err(Errno::last()) } else { Ok(result as i32) }
 }

@@ -112,6 +112,10 @@ impl EventOpener for SimulatedKernel<'_> {
     fn try_timer(&mut self) -> Result<(), Errno> {
         Ok(())
     }
+
+    fn try_kernel_memory(&mut self) -> Result<(), Errno> {
+        Err(Errno::EPERM)
+    }
 }
 
 impl SimulatedKernel<'_> {

@@ -12,6 +12,7 @@ use perfdata::{RecordType, Writer};
 use super::*;
 use crate::session::record_layout::one_event;
 
+const NO_BPF: ByBpf = || Err(Errno::EPERM);
 /// Of so many runs the median is printed.
 const RUNS: usize = 9;
 
@@ -19,15 +20,15 @@ const RUNS: usize = 9;
 #[ignore = "a measurement, which benches/kernel-copy runs"]
 fn cost_of_the_copy() {
     let root = PathBuf::from(env::var_os("HBBP_KERNEL_ROOT").expect("the folder that benches/kernel-copy makes"));
-    let kcore = Kcore::open(&root.join("proc/kcore")).unwrap();
-    let there: Vec<u64> = starts(&root).into_iter().filter(|at| kcore.has(*at)).collect();
+    let memory = Memory::open(&root, NO_BPF).unwrap();
+    let there: Vec<u64> = starts(&root).into_iter().filter(|at| memory.may_have(*at)).collect();
     println!("functions      bytes  reads  ms: names    code     all written");
     for wanted in [100, 1000, 10_000, there.len() / 2, there.len()] {
         let mut hits = KernelHits::default();
         let step = there.len() as f64 / wanted as f64;
         let hit = (0..wanted).filter_map(|number| there.get((number as f64 * step) as usize));
         hit.for_each(|at| hits.see(&at.to_le_bytes()));
-        measure(&root, &kcore, &hits);
+        measure(&root, &memory, &hits);
     }
 }
 
@@ -41,16 +42,16 @@ fn starts(root: &Path) -> Vec<u64> {
     starts
 }
 
-fn measure(root: &Path, kcore: &Kcore, hits: &KernelHits) {
+fn measure(root: &Path, memory: &Memory, hits: &KernelHits) {
     let addresses: Vec<u64> = hits.addresses.iter().copied().collect();
     let names = || Symbols::around(&root.join("proc/kallsyms"), &addresses, &ENTRIES).unwrap();
     let symbols = names();
     let (ranges, _) = ranges(&addresses, &symbols);
     let bytes: u64 = ranges.iter().map(|range| range.end - range.start).sum();
     let named = median(|| drop(black_box(names())));
-    let read = median(|| drop(black_box(copied(kcore, ranges.clone()))));
-    let whole = median(|| drop(black_box(hits.copy(root))));
-    let code = hits.copy(root);
+    let read = median(|| drop(black_box(copied(memory, ranges.clone()))));
+    let whole = median(|| drop(black_box(hits.copy(root, NO_BPF))));
+    let code = hits.copy(root, NO_BPF);
     let written = median(|| {
         let out = BufWriter::with_capacity(1 << 18, tempfile::tempfile_in(root).unwrap());
         let mut writer = Writer::create(out, &one_event()).unwrap();

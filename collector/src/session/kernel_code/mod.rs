@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! samples: addresses of kernel code --+
-//! /proc/kallsyms: functions ----------+-> ranges -> /proc/kcore: bytes -> records hbbpcode, hbbpname
+//! /proc/kallsyms: functions ----------+-> ranges -> /proc/kcore, or a program of BPF: bytes -> records hbbpcode, hbbpname
 //! events: KSYMBOL, BPF_EVENT ---------+-> programs -> bpf(2): bytes ----> records hbbpcode
 //!         TEXT_POKE -------------------------------------------------> as they are
 //! ```
@@ -16,6 +16,7 @@ mod changes;
 #[cfg(test)]
 mod cost;
 mod kcore;
+mod memory;
 mod symbols;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,8 +30,8 @@ use formats::made_code::{KERNEL_PID, MadeCode};
 pub(crate) use bpf::BpfCode;
 pub(crate) use changes::KernelChanges;
 
-use crate::errno::plain;
-use kcore::Kcore;
+use crate::errno::{Errno, plain};
+use memory::{ByBpf, Memory};
 use symbols::Symbols;
 
 /// Where the kernel's image and its modules are on x86-64: the highest 2 GiB.
@@ -104,22 +105,22 @@ impl KernelHits {
         });
     }
 
-    /// Copies the code around the addresses, and its names: from the files `proc/kcore` and `proc/kallsyms` below `root`. What cannot be read of
-    /// one is said; the other is read all the same.
-    pub(crate) fn copy(&self, root: &Path) -> KernelCode {
-        let kcore = Kcore::open(&root.join("proc/kcore"));
+    /// Copies the code around the addresses, and its names: from the files `proc/kcore` and `proc/kallsyms` below `root`; without the first one
+    /// `by_bpf` reads the code. What cannot be read of one is said; the other is read all the same.
+    pub(crate) fn copy(&self, root: &Path, by_bpf: ByBpf) -> KernelCode {
+        let memory = Memory::open(root, by_bpf);
         let mut addresses: Vec<u64> = self.addresses.iter().copied().collect();
-        if let Ok(kcore) = &kcore {
-            addresses.retain(|at| kcore.has(*at));
+        if let Ok(memory) = &memory {
+            addresses.retain(|at| memory.may_have(*at));
         }
         let entries = if has_fred(&root.join("proc/cpuinfo")) { &[FRED][..] } else { &ENTRIES };
         let symbols = Symbols::around(&root.join("proc/kallsyms"), &addresses, entries);
-        let without_names = symbols.as_ref().err().filter(|_| kcore.is_ok()).map(|error| {
+        let without_names = symbols.as_ref().err().filter(|_| memory.is_ok()).map(|error| {
             format!("functions of the kernel have no names: /proc/kallsyms cannot be read ({})", plain(error))
         });
         let symbols = symbols.unwrap_or_default();
-        let (code, degradation) = match kcore {
-            Ok(kcore) => {
+        let (code, degradation) = match memory {
+            Ok(memory) => {
                 let of_entry = |(range, name): &(Range<u64>, String)| entries.contains(&&**name).then_some(range.start);
                 addresses.extend(symbols.functions.iter().filter_map(of_entry));
                 addresses.sort_unstable();
@@ -130,9 +131,9 @@ impl KernelHits {
                         MOST >> 20
                     )
                 });
-                (copied(&kcore, ranges), missing)
+                (copied(&memory, ranges), missing)
             }
-            Err(error) => (Vec::new(), Some(without_code(&error, !symbols.functions.is_empty()))),
+            Err(why) => (Vec::new(), Some(without_code(&why, !symbols.functions.is_empty()))),
         };
         let pieces =
             code.iter().flat_map(|(start, bytes)| (*start..).step_by(PIECE).zip(bytes.chunks(PIECE))).collect();
@@ -152,20 +153,20 @@ fn has_fred(cpuinfo: &Path) -> bool {
 }
 
 /// The bytes of these ranges, and where they begin.
-fn copied(kcore: &Kcore, ranges: Vec<Range<u64>>) -> Vec<(u64, Vec<u8>)> {
-    let read = |range: Range<u64>| (range.start, kcore.read(&range).unwrap_or_default());
+fn copied(memory: &Memory, ranges: Vec<Range<u64>>) -> Vec<(u64, Vec<u8>)> {
+    let read = |range: Range<u64>| (range.start, memory.read(&range).unwrap_or_default());
     // What was unloaded meanwhile reads as zeros.
     ranges.into_iter().map(read).filter(|(_, bytes)| bytes.iter().any(|byte| *byte != 0)).collect()
 }
 
 /// What is said where the code cannot be read.
-fn without_code(error: &io::Error, has_names: bool) -> String {
+fn without_code((no_kcore, no_bpf): &(io::Error, Errno), has_names: bool) -> String {
     let names =
         if has_names { ", its functions have their names alone" } else { ", nor are the names of its functions" };
     format!(
-        "kernel code is not in the recording{names}: /proc/kcore cannot be read ({}); record as root where it is there, or give reports the \
-         kernel's vmlinux (--binary)",
-        plain(error)
+        "kernel code is not in the recording{names}: /proc/kcore cannot be read ({}), nor can BPF read the kernel's memory ({no_bpf}); record as \
+         root where one of them can, or give reports the kernel's vmlinux (--binary)",
+        plain(no_kcore)
     )
 }
 
@@ -208,6 +209,7 @@ mod tests {
     use super::*;
 
     const AT: u64 = 0xffff_ffff_9f00_0000;
+    const NO_BPF: ByBpf = || Err(Errno::EPERM);
 
     /// A folder with `proc/kcore`, two pages of code of which each byte is the low byte of its address plus 1, and `proc/kallsyms`.
     fn root(kallsyms: &str) -> tempfile::TempDir {
@@ -257,7 +259,7 @@ mod tests {
     fn functions_are_copied_in_which_samples_fell() {
         let root = root(KALLSYMS);
         let hits = hits(&[7, AT + 0x50, AT + 0x44, AT + 0x110, 0x40_1000, u64::MAX, AT + 0x9_0000]);
-        let code = hits.copy(root.path());
+        let code = hits.copy(root.path(), NO_BPF);
         let (pieces, names) = records(&code);
         assert_eq!(pieces, [(AT + 0x40, 0x140)], "two functions, one after the other");
         assert_eq!(names, [(AT + 0x40, 0xc0, "second".into()), (AT + 0x100, 0x80, "third".into())]);
@@ -270,7 +272,7 @@ mod tests {
                         ffffffff9f000080 T asm_fred_entrypoint_user\nffffffff9f0000c0 T other\nffffffff9f000100 t third\n\
                         ffffffff9f000180 t entry_SYSCALL_compat\t[odd]\nffffffff9f000190 t last\n";
         let root = root(kallsyms);
-        let copy = || records(&hits(&[AT + 0x110]).copy(root.path()));
+        let copy = || records(&hits(&[AT + 0x110]).copy(root.path(), NO_BPF));
         let third = (AT + 0x100, 0x80, "third".to_owned());
         let expected = vec![(AT, 0x40, "entry_SYSCALL_64".to_owned()), third.clone()];
         assert_eq!(copy(), (vec![(AT, 0x40), (AT + 0x100, 0x80)], expected));
@@ -282,7 +284,7 @@ mod tests {
     #[test]
     fn of_code_without_an_end_the_page_is_copied() {
         let root = root(KALLSYMS);
-        let (pieces, names) = records(&hits(&[AT + 0x1010]).copy(root.path()));
+        let (pieces, names) = records(&hits(&[AT + 0x1010]).copy(root.path(), NO_BPF));
         assert_eq!((pieces, names), (vec![(AT + PAGE, PAGE as usize)], vec![(AT + PAGE, PAGE, "of_module".into())]));
     }
 
@@ -290,12 +292,15 @@ mod tests {
     fn names_are_recorded_without_the_code_too() {
         let root = root(KALLSYMS);
         fs::remove_file(root.path().join("proc/kcore")).unwrap();
-        let code = hits(&[7, AT + 0x50, AT + 0x1010, u64::MAX, 0u64.wrapping_sub(128)]).copy(root.path());
+        let code = hits(&[7, AT + 0x50, AT + 0x1010, u64::MAX, 0u64.wrapping_sub(128)]).copy(root.path(), NO_BPF);
         let names = [(AT + 0x40, 0xc0, "second".into()), (AT + PAGE, PAGE, "of_module".into())];
         assert_eq!(records(&code), (Vec::new(), names.to_vec()));
         let said = code.degradation.unwrap();
         assert!(
-            said.contains("have their names alone: /proc/kcore cannot be read (No such file or directory)"),
+            said.contains(
+                "have their names alone: /proc/kcore cannot be read (No such file or directory), nor can BPF read the kernel's memory \
+                 (Operation not permitted)"
+            ),
             "{said}"
         );
     }
@@ -303,10 +308,10 @@ mod tests {
     #[test]
     fn what_hides_the_kernel_is_said() {
         let hidden = root("0000000000000000 T _text\n0000000000000000 t second\n");
-        assert_eq!(records(&hits(&[AT]).copy(hidden.path())).1, []);
+        assert_eq!(records(&hits(&[AT]).copy(hidden.path(), NO_BPF)).1, []);
         for file in ["proc/kcore", "proc/kallsyms"] {
             fs::remove_file(hidden.path().join(file)).unwrap();
-            let code = hits(&[AT]).copy(hidden.path());
+            let code = hits(&[AT]).copy(hidden.path(), NO_BPF);
             assert!(code.bodies.is_empty() && code.degradation.unwrap().contains("nor are the names"), "{file}");
         }
     }
