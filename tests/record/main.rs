@@ -7,6 +7,7 @@ mod cgroup;
 mod containers;
 mod contents;
 mod inherited;
+mod kernel_code;
 mod limits;
 mod linked;
 mod mounted;
