@@ -109,7 +109,13 @@ fn text(report: &Report, columns: usize) -> String {
     let held = if held.is_empty() { "no capabilities".to_owned() } else { held.join(", ") };
     out.line("Permissions", &format!("perf_event_paranoid {paranoid}, {held}"));
     let (kernel, all, group) = (probes.kernel_code, probes.system_wide, probes.control_group);
-    out.line("Kernel code", &format!("sampling: {kernel}; all processes: {all}; a control group: {group}"));
+    let read = match (report.kernel.kernel_symbols, report.kernel.kernel_text) {
+        (true, true) => "yes",
+        (true, false) => "no, names alone",
+        (false, _) => "no",
+    };
+    let said = format!("sampling: {kernel}; instructions: {read}; all processes: {all}; a control group: {group}");
+    out.line("Kernel code", &said);
 
     out.text.push_str("\nhbbp record would use\n");
     let used = &report.would_use;
