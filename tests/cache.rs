@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use support::{Fixture, hbbp};
 use tempfile::TempDir;
@@ -21,8 +21,11 @@ struct Place {
 
 /// Clocks of file systems are coarse: what is kept depends on no binary that changed a moment ago.
 fn wait_until_binaries_are_old() {
-    std::thread::sleep(Duration::from_millis(2200));
+    std::thread::sleep(OLD + Duration::from_millis(200));
 }
+
+/// So long after its change a file is old.
+const OLD: Duration = Duration::from_secs(2);
 
 impl Place {
     /// Small recordings are made longer, after their end.
@@ -391,10 +394,14 @@ fn pages_are_made_anew_when_anything_that_they_show_changes() {
     }
     let write = |text: &str| fs::write(&source, text).unwrap();
     write(&"one;\n".repeat(200));
+    let written = Instant::now();
     assert!(!is_kept(&[]), "the source appeared");
-    assert!(!is_kept(&[]), "it could change again");
+    let is_kept_at_once = is_kept(&[]);
+    // On a busy machine two pages take longer than it is new.
+    assert!(!is_kept_at_once || written.elapsed() > OLD, "it could change again");
     wait_until_binaries_are_old();
-    assert_eq!([is_kept(&[]), is_kept(&[])], [false, true]);
+    is_kept(&[]);
+    assert!(is_kept(&[]), "it is old");
     let times = fs::metadata(&source).unwrap().modified().unwrap();
     write(&"two;\n".repeat(200));
     File::options().write(true).open(&source).unwrap().set_modified(times).unwrap();

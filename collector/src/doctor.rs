@@ -291,10 +291,17 @@ fn advice(machine: &Machine, tracing: &TracingReport) -> Vec<String> {
         machine.may_sample_kernel() && !kernel.kernel_symbols,
         "Set kernel.kptr_restrict to 0 (or 1 with CAP_SYSLOG), so that kernel samples can be resolved.",
     );
+    let reads_kernel = privileges.sys_admin || privileges.bpf && privileges.perfmon;
+    let without_code = machine.may_sample_kernel() && kernel.kernel_symbols && !kernel.kernel_text && usable;
     say(
-        machine.may_sample_kernel() && kernel.kernel_symbols && !kernel.kernel_text && usable,
-        "Run hbbp as root, so that recordings keep the kernel code that ran, from /proc/kcore or by BPF; without, reports need the kernel's \
-         vmlinux (--binary).",
+        without_code && !reads_kernel,
+        "Give hbbp CAP_SYS_ADMIN, or CAP_BPF and CAP_PERFMON, so that recordings keep the kernel code that ran; without, reports need the \
+         kernel's vmlinux (--binary).",
+    );
+    say(
+        without_code && reads_kernel,
+        "This kernel shows its code neither in /proc/kcore nor to BPF (from Linux 5.11 on, where lockdown allows it): reports need its vmlinux \
+         (--binary).",
     );
     say(
         machine.may_sample_kernel() && !machine.may_sample_system() && usable,

@@ -34,7 +34,8 @@ const CALIBRATE: &str = "hbbp calibrate: two seconds that tell what data far awa
 
 /// Examines the machine; that it lacks something is no failure.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let machine = Machine::read(Path::new("/"), &mut KernelOpener);
+    let mut machine = Machine::read(Path::new("/"), &mut KernelOpener);
+    machine.try_kernel_memory(&mut KernelOpener);
     let mut report = examine(&machine, &mut KernelOpener);
     if report.would_use.tracer.is_some() && calibration::of_machine(&machine, &|text| output::say(text)).is_none() {
         report.advice.push(CALIBRATE.to_owned());

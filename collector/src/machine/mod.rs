@@ -87,7 +87,8 @@ pub struct Kernel {
     pub ptrace_scope: Option<i32>,
     /// Whether `/proc/kallsyms` shows this process addresses.
     pub kernel_symbols: bool,
-    /// Whether this process can read the kernel's code: `/proc/kcore` opens, or a program of BPF may read the kernel's memory.
+    /// Whether this process can read the kernel's code: `/proc/kcore` opens, or (if it was [tried](Machine::try_kernel_memory)) a program of BPF may
+    /// read the kernel's memory.
     pub kernel_text: bool,
 }
 

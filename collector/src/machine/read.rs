@@ -30,11 +30,16 @@ impl Machine {
             online,
             memory_kb: memory_kb(&files.text("proc/meminfo")),
             pmus: pmus(&files),
-            kernel: kernel(&files, opener),
+            kernel: kernel(&files),
             privileges: privileges(&files.text("proc/self/status")),
             container: container(&files),
             probes,
         }
+    }
+
+    /// Looks whether BPF can read the kernel's code, where `/proc/kcore` cannot be. That loads a program for a moment, so only those ask who say it.
+    pub fn try_kernel_memory(&mut self, opener: &mut dyn EventOpener) {
+        self.kernel.kernel_text |= !self.kernel.kernel_text && opener.try_kernel_memory().is_ok();
     }
 }
 
@@ -150,7 +155,7 @@ fn pmus(files: &Files) -> Vec<Pmu> {
     files.names(DEVICES).into_iter().filter_map(pmu).collect()
 }
 
-fn kernel(files: &Files, opener: &mut dyn EventOpener) -> Kernel {
+fn kernel(files: &Files) -> Kernel {
     let sysctl = |name: &str| files.parsed(&format!("proc/sys/kernel/{name}"));
     let uname = rustix::system::uname();
     let text = |name: &std::ffi::CStr| name.to_string_lossy().into_owned();
@@ -165,7 +170,7 @@ fn kernel(files: &Files, opener: &mut dyn EventOpener) -> Kernel {
         nmi_watchdog: sysctl("nmi_watchdog").map(|on| on != 0),
         ptrace_scope: sysctl("yama/ptrace_scope"),
         kernel_symbols: shows_addresses(&files.0.join("proc/kallsyms")),
-        kernel_text: is_elf(&files.0.join("proc/kcore")) || opener.try_kernel_memory().is_ok(),
+        kernel_text: is_elf(&files.0.join("proc/kcore")),
     }
 }
 

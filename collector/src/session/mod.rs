@@ -59,7 +59,7 @@ use crate::session::build_id::build_ids;
 use crate::session::command::{PreparedCommand, find_program};
 use crate::session::command_outcome::CommandStatus;
 use crate::session::followed::{Attached, PlannedFollower};
-use crate::session::kernel_code::{BpfCode, KernelChanges, KernelCode};
+use crate::session::kernel_code::{BpfCode, KernelChanges, KernelCode, by_bpf};
 use crate::session::kernel_events::KernelEvents;
 use crate::session::limits::{check_files, open_files};
 use crate::session::live::Live;
@@ -82,7 +82,7 @@ use crate::session::tracing::Tracing;
 use crate::session::vdso::{vdso, vsyscall};
 use crate::simulation::SimulationStatistics;
 use crate::sys::process::{all_processes, group_and_parent};
-use crate::sys::{KernelMemory, SignalFd, ignore_file_size_signal, is_ignored, own_cpu_time, raise_limits};
+use crate::sys::{SignalFd, ignore_file_size_signal, is_ignored, own_cpu_time, raise_limits};
 use crate::tracer::TracerStatistics;
 
 /// A recording that is set up; nothing is recorded and nothing of the command runs yet.
@@ -554,7 +554,7 @@ fn keep_kernel_code(writer: &mut Writer<BufWriter<File>>, tally: &mut Tally) -> 
     if hits.is_empty() {
         return Ok(None);
     }
-    let KernelCode { bodies, degradation } = hits.copy(Path::new("/"), KernelMemory::open);
+    let KernelCode { bodies, degradation } = hits.copy(Path::new("/"), by_bpf);
     for body in bodies {
         writer.write_user_record(RecordType(RECORD_TYPE), &body)?;
     }

@@ -36,7 +36,7 @@ pub use inherited::{
     allocate_in_large_steps, ignore_file_size_signal, ignore_interrupts, raise_limits, with_inherited,
 };
 pub(crate) use inode::inode_generation;
-pub(crate) use kernel_memory::{KernelMemory, PIECE};
+pub(crate) use kernel_memory::KernelMemory;
 pub(crate) use measuring_child::{Measuring, MeasuringChild};
 pub(crate) use memory::{
     can_be_executed, copy_memory, copy_own_page, is_same_file, read_memory, read_pages, write_code, write_memory,

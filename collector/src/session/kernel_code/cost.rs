@@ -21,7 +21,7 @@ const RUNS: usize = 9;
 fn cost_of_the_copy() {
     let root = PathBuf::from(env::var_os("HBBP_KERNEL_ROOT").expect("the folder that benches/kernel-copy makes"));
     let memory = Memory::open(&root, NO_BPF).unwrap();
-    let there: Vec<u64> = starts(&root).into_iter().filter(|at| memory.may_have(*at)).collect();
+    let there: Vec<u64> = starts(&root).into_iter().filter(|at| memory.has(*at)).collect();
     println!("functions      bytes  reads  ms: names    code     all written");
     for wanted in [100, 1000, 10_000, there.len() / 2, there.len()] {
         let mut hits = KernelHits::default();

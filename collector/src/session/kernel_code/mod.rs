@@ -31,6 +31,7 @@ pub(crate) use bpf::BpfCode;
 pub(crate) use changes::KernelChanges;
 
 use crate::errno::{Errno, plain};
+pub(crate) use memory::by_bpf;
 use memory::{ByBpf, Memory};
 use symbols::Symbols;
 
@@ -111,7 +112,11 @@ impl KernelHits {
         let memory = Memory::open(root, by_bpf);
         let mut addresses: Vec<u64> = self.addresses.iter().copied().collect();
         if let Ok(memory) = &memory {
-            addresses.retain(|at| memory.may_have(*at));
+            let there: Vec<u64> = addresses.iter().copied().filter(|at| memory.has(*at)).collect();
+            // Of none of them there are the names.
+            if !there.is_empty() {
+                addresses = there;
+            }
         }
         let entries = if has_fred(&root.join("proc/cpuinfo")) { &[FRED][..] } else { &ENTRIES };
         let symbols = Symbols::around(&root.join("proc/kallsyms"), &addresses, entries);
@@ -131,7 +136,10 @@ impl KernelHits {
                         MOST >> 20
                     )
                 });
-                (copied(&memory, ranges), missing)
+                let code = copied(&memory, ranges);
+                let nothing = (code.is_empty() && !symbols.functions.is_empty())
+                    .then(|| "kernel code is not in the recording, its functions have their names alone: nothing of it could be read".to_owned());
+                (code, nothing.or(missing))
             }
             Err(why) => (Vec::new(), Some(without_code(&why, !symbols.functions.is_empty()))),
         };
@@ -154,9 +162,9 @@ fn has_fred(cpuinfo: &Path) -> bool {
 
 /// The bytes of these ranges, and where they begin.
 fn copied(memory: &Memory, ranges: Vec<Range<u64>>) -> Vec<(u64, Vec<u8>)> {
-    let read = |range: Range<u64>| (range.start, memory.read(&range).unwrap_or_default());
     // What was unloaded meanwhile reads as zeros.
-    ranges.into_iter().map(read).filter(|(_, bytes)| bytes.iter().any(|byte| *byte != 0)).collect()
+    let is_there = |(_, bytes): &(u64, Vec<u8>)| bytes.iter().any(|byte| *byte != 0);
+    ranges.iter().flat_map(|range| memory.read(range)).filter(is_there).collect()
 }
 
 /// What is said where the code cannot be read.
@@ -164,8 +172,8 @@ fn without_code((no_kcore, no_bpf): &(io::Error, Errno), has_names: bool) -> Str
     let names =
         if has_names { ", its functions have their names alone" } else { ", nor are the names of its functions" };
     format!(
-        "kernel code is not in the recording{names}: /proc/kcore cannot be read ({}), nor can BPF read the kernel's memory ({no_bpf}); record as \
-         root where one of them can, or give reports the kernel's vmlinux (--binary)",
+        "kernel code is not in the recording{names}: /proc/kcore cannot be read ({}), nor can BPF read the kernel's memory ({no_bpf}); \
+         record with CAP_SYS_ADMIN, or give reports the kernel's vmlinux (--binary)",
         plain(no_kcore)
     )
 }
@@ -303,6 +311,38 @@ mod tests {
             ),
             "{said}"
         );
+    }
+
+    /// Where there is no `/proc/kcore`, and BPF may read the memory.
+    #[test]
+    fn pages_that_bpf_reads_are_copied() {
+        struct Nothing;
+        impl memory::ReadsPages for Nothing {
+            fn read(&self, _: u64, _: &mut [u8]) -> Result<(), Errno> {
+                Err(Errno::EPERM)
+            }
+        }
+        let root = root(
+            "ffffffff9f000000 T _text\nffffffff9f000040 t second\nffffffff9f001800 t third\nffffffff9f002800 t last\n",
+        );
+        fs::remove_file(root.path().join("proc/kcore")).unwrap();
+        // The last word only looks like an address.
+        let hits = hits(&[AT + 0x50, AT + 0x1900, AT + 0x5000]);
+        let copied = |code: &KernelCode| {
+            let executed = |body: &Vec<u8>| match MadeCode::of_record(RECORD_TYPE, body).unwrap() {
+                MadeCode::Executed { pieces, .. } => {
+                    pieces.iter().map(|(at, bytes)| (*at, bytes.len() as u64)).collect()
+                }
+                _ => Vec::new(),
+            };
+            code.bodies.iter().flat_map(executed).collect::<Vec<_>>()
+        };
+        let code = hits.copy(root.path(), || Ok(Box::new(memory::tests::SecondPages)));
+        assert_eq!(copied(&code), [(AT + 0x40, PAGE - 0x40)], "the second page is not there");
+        assert_eq!(code.degradation, None);
+        let code = hits.copy(root.path(), || Ok(Box::new(Nothing)));
+        assert_eq!(copied(&code), []);
+        assert!(code.bodies.len() == 1 && code.degradation.unwrap().ends_with("nothing of it could be read"));
     }
 
     #[test]
