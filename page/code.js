@@ -169,10 +169,12 @@ function linesOf(recording, of, marked) {
   const barsAt = barsOf(code);
   const { hasBoth } = code;
   const gaps = [...code.gaps];
+  // Of a function whose name alone is known nothing is there.
+  const what = code.blocks.length > 0 ? 'that are no instructions' : 'whose code is not known';
   const lines = [];
   const add = (make) => lines.push({ make });
   for (const block of code.blocks) {
-    while (gaps.length > 0 && gaps[0][0] < block.start) add(notReadable(gaps.shift(), hasBoth));
+    while (gaps.length > 0 && gaps[0][0] < block.start) add(notReadable(gaps.shift(), hasBoth, what));
     const bars = barsAt(block);
     const first = lines.length;
     // The heat of a block is beside all of its lines but those before its first instruction.
@@ -209,7 +211,7 @@ function linesOf(recording, of, marked) {
       line((bar) => instructionRow({ recording, of, block, instruction, at, isLast, bar, hasBoth, marked }), isLast ? (begins ? 'only' : 'last') : position(), true);
     });
   }
-  for (const gap of gaps) add(notReadable(gap, hasBoth));
+  for (const gap of gaps) add(notReadable(gap, hasBoth, what));
   return lines;
 }
 
@@ -221,9 +223,9 @@ function row(properties, hasBoth, bar, ...cells) {
   return element('tr', properties, numbersAfter(hasBoth), bar, cells);
 }
 
-function notReadable([start, end], hasBoth) {
+function notReadable([start, end], hasBoth, what) {
   return () => row({ class: 'not-seen' }, hasBoth, element('td', { class: 'bars' }), element('td', { class: 'address', text: hexadecimal(start) }), element('td', {
-    text: `${end - start} bytes that are no instructions`,
+    text: `${end - start} bytes ${what}`,
   }));
 }
 

@@ -61,7 +61,7 @@ impl Place {
         for name in RECORDINGS {
             let (data, archive) = (format!("{name}.data"), format!("{name}.tar.zst"));
             let output = self.run(&["archive", &data, "-o", &archive, "--symfs", "root"]);
-            assert!(said(&output).contains(&format!("{data}, 1 programs and libraries")), "{}", said(&output));
+            assert!(said(&output).contains(&format!("{data}, 1 program or library")), "{}", said(&output));
         }
     }
 
@@ -154,7 +154,7 @@ fn separate_debug_files_and_builds_that_were_named_are_packed() {
     let before = place.run(&[&report[..], &["objects.data", "--symfs", "root"]].concat());
     assert!(String::from_utf8_lossy(&before.stdout).contains("main"));
     let packed = place.run(&["archive", "objects.data", "-o", "a.tar.zst", "--symfs", "root"]);
-    assert!(said(&packed).contains("1 programs and libraries, 1 files of debug information"), "{}", said(&packed));
+    assert!(said(&packed).contains("1 program or library, 1 file of debug information"), "{}", said(&packed));
     same(&before, &place.run(&[&report[..], &["a.tar.zst"]].concat()), "archive");
     // Another build, because the user says so; and all that was mapped.
     let option = format!("objects={}", place.path("root/threads").display());

@@ -333,6 +333,39 @@ fn what_the_recording_has_of_the_kernel_is_read() {
     assert!(annotated.contains("ffffffff9f000014  jne"), "addresses are those where it ran: {annotated}");
 }
 
+/// Samples of the kernel are 50 of 75 instructions, and 4 of 6 samples: reports of branches say what they are of.
+#[test]
+fn what_only_samples_count_is_said_to_be_left_out_of_branches() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(mut recorder) = recorder(folder.path(), b"[kernel.kallsyms]_text") else { return };
+    keep(&mut recorder, &text());
+    let file = write(folder.path(), recorder, Some(BUILD_ID));
+    let paths = support::stdout(&["paths", &file]);
+    let part = "# left out 66.67 % of all instructions (estimated) are in code that only samples count, and in no path";
+    assert!(paths.lines().any(|line| line.starts_with(part)), "{paths}");
+    let differences = support::stdout(&["diff", &file, &file]);
+    let part = "# weaker   both: left out: code of which samples were seen, but no branches (66.67 % of all samples)";
+    assert!(differences.lines().any(|line| line.starts_with(part)), "{differences}");
+    assert!(differences.contains("100.00 % after of what is compared are in files"), "{differences}");
+    let by_function = support::stdout(&["diff", &file, &file, "--rows", "function"]);
+    assert!(by_function.contains("(66.67 % of all samples); the rows have it"), "{by_function}");
+}
+
+/// The recording has the kernel's code and no lines of it: its file is asked for, and nobody is told to compile it.
+#[test]
+fn a_profile_by_line_asks_for_the_kernels_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(mut recorder) = recorder(folder.path(), b"[kernel.kallsyms]_text") else { return };
+    keep(&mut recorder, &text());
+    let file = write(folder.path(), recorder, Some(BUILD_ID));
+    let output = support::run(&["export", "--format", "llvm-text", "-i", &file, "--binary", KERNEL]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success(), "{said}");
+    assert!(said.contains("profile of [kernel.kallsyms]: 66.67 % of all samples"), "{said}");
+    assert!(said.contains("name its file, with debug information: --binary '[kernel.kallsyms]=VMLINUX'"), "{said}");
+    assert!(!said.contains("compile it with -g"), "{said}");
+}
+
 #[test]
 fn the_code_that_ran_goes_before_a_file_unless_the_file_is_named() {
     let folder = tempfile::tempdir().unwrap();
@@ -988,7 +1021,12 @@ fn functions_have_their_names_without_their_code() {
     };
     assert!(row("entry").contains('%') && row("work").contains('%') && row("read").contains("[ext4]"), "{summary}");
     let annotated = support::stdout(&["annotate", "-i", &file, "-f", "entry"]);
-    assert!(annotated.contains("entry ([kernel.kallsyms])") && annotated.contains("not readable"), "{annotated}");
+    assert!(annotated.contains("entry ([kernel.kallsyms])") && annotated.contains("not read"), "{annotated}");
+    let without_code = "its code is not known: the recording does not have it, and the kernel's file was not found";
+    assert!(annotated.contains(without_code), "{annotated}");
+    for of_code in ["blocks seen", "no instructions"] {
+        assert!(!annotated.contains(of_code), "{of_code}: {annotated}");
+    }
     let page = folder.path().join("page.html");
     support::stdout(&["report", "-i", &file, "-o", page.to_str().unwrap()]);
     let by_function = support::stdout(&["diff", &file, &file, "--rows", "function", "--format", "csv"]);

@@ -529,7 +529,9 @@ pub(crate) fn describe_unread_code(summary: &mut Summary, counted: &[CountedModu
     if !others.is_empty() {
         let rest: f64 = others.iter().map(|(instructions, ..)| instructions).sum();
         let (count, share) = (others.len(), 100.0 * rest / total);
-        notes.push(format!("{share:.2} % of the instructions (estimated) are in unread code of {count} more modules"));
+        let modules = if count == 1 { "module" } else { "modules" };
+        notes
+            .push(format!("{share:.2} % of the instructions (estimated) are in unread code of {count} more {modules}"));
     }
     for (_, module, why) in uncounted {
         let share = 100.0 * module.counts.ebs_samples() as f64 / all_samples as f64;

@@ -20,6 +20,11 @@ pub fn count(value: f64) -> String {
     text
 }
 
+/// How many of what is counted by hand there are, by its names for one and for many: `1 process`, `2,000 processes`.
+pub fn counted(number: u64, one: &str, many: &str) -> String {
+    format!("{} {}", count(number as f64), if number == 1 { one } else { many })
+}
+
 /// A number of at least 1 with so many digits that mean something: `1.23`, `12.3`, `1,230`.
 pub fn with_digits(value: f64, digits: usize) -> String {
     let whole = (value.max(1.0).log10() as usize).saturating_add(1);
@@ -66,7 +71,12 @@ impl Unit {
 
 /// A share of a whole in per cent: `12.34 %`; `-` of nothing.
 pub fn share(part: f64, whole: f64) -> String {
-    if whole > 0.0 { format!("{:.2} %", 100.0 * part / whole) } else { "-".into() }
+    if whole <= 0.0 {
+        return "-".into();
+    }
+    let text = format!("{:.2} %", 100.0 * part / whole);
+    // What is nothing when it is rounded has no sign; the sum of nothing is -0.
+    if text == "-0.00 %" { text[1..].into() } else { text }
 }
 
 #[cfg(test)]
@@ -87,6 +97,14 @@ mod tests {
         assert_eq!(Unit::for_counts_up_to(999_999.0).show(1234.0), "1,234");
         assert_eq!(share(1.0, 8.0), "12.50 %");
         assert_eq!(share(0.0, 0.0), "-");
+        // What is left of two equal sums may be a little below nothing.
+        assert_eq!(share(-0.0, 8.0), "0.00 %");
+        assert_eq!(share(-1e-12, 8.0), "0.00 %");
+    }
+
+    #[test]
+    fn one_is_not_many() {
+        assert_eq!([0, 1, 2000].map(|number| counted(number, "row", "rows")), ["0 rows", "1 row", "2,000 rows"]);
     }
 
     #[test]

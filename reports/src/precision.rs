@@ -4,7 +4,7 @@ use analyzer::uncertainty::{CountKind, Interval};
 use analyzer::{Analysis, Origin};
 use serde::Serialize;
 
-use crate::number::{count, with_digits};
+use crate::number::{counted, with_digits};
 
 /// How right the largest rows of a report are, and what would make them better.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -81,19 +81,15 @@ impl Precision {
 /// What counts rest on.
 fn seen(analysis: &Analysis) -> String {
     let records = &analysis.summary.records;
-    let number = |number: u64, what: &str| {
-        let plural = if number == 1 { "" } else { "s" };
-        format!("{} {what}{plural}", count(number as f64))
-    };
     let by_samples = analysis.source() == "ebs";
     match (&analysis.sources.lbr, &analysis.sources.ebs) {
         (Some(lbr), _) if !by_samples && lbr.has_bursts => {
-            number(lbr.events.iter().map(|&event| records.bursts[event]).sum(), "burst")
+            counted(lbr.events.iter().map(|&event| records.bursts[event]).sum(), "burst", "bursts")
         }
         (Some(lbr), _) if !by_samples => {
-            number(lbr.events.iter().map(|&event| records.samples[event]).sum(), "branch stack")
+            counted(lbr.events.iter().map(|&event| records.samples[event]).sum(), "branch stack", "branch stacks")
         }
-        (_, Some(ebs)) => number(ebs.events.iter().map(|&event| records.samples[event]).sum(), "sample"),
+        (_, Some(ebs)) => counted(ebs.events.iter().map(|&event| records.samples[event]).sum(), "sample", "samples"),
         _ => "no samples".into(),
     }
 }

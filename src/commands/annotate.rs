@@ -17,7 +17,7 @@ use std::process::ExitCode;
 use analyzer::annotate::{
     AnnotatedBlock, AnnotatedFunction, Annotation, CountedLoop, NoFunction, Query, Seen, SourceTexts, annotate,
 };
-use analyzer::counting::GroupBy;
+use analyzer::counting::{Code, GroupBy};
 use analyzer::mix::{Dimension, Filter};
 use analyzer::paths::{BlockCycles, LoopTrips, PathQuery};
 use analyzer::{Analysis, Origin};
@@ -242,6 +242,14 @@ impl Annotated<'_> {
     /// The path of the module of a function.
     pub fn module(&self, function: &AnnotatedFunction) -> &str {
         self.path(function.module)
+    }
+
+    /// Why the code of a function was not read, of which nothing but the name is known then; `None` if it was.
+    pub fn why_unread(&self, function: &AnnotatedFunction) -> Option<&str> {
+        match &self.analysis.counted.get(function.module)?.counts.code {
+            Code::Read(_) => None,
+            Code::Unread { why, .. } => Some(why),
+        }
     }
 
     /// The build id of the module of a function, if it has one.

@@ -14,7 +14,7 @@ use otlp::is_otlp;
 use crate::input::{
     BinaryArgs, DEFAULT_RECORDING, Reader, Reads, is_standard_input, open_recording, recording_of, title_of,
 };
-use crate::output::{count, replace, written_to};
+use crate::output::{count, counted, replace, written_to};
 use crate::progress::Progress;
 
 /// Pack a recording and the programs that it is of into one file for other machines
@@ -97,10 +97,10 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
     }
     say!(
-        "{}, {} programs and libraries, {} files of debug information: {} bytes, written to {}",
+        "{}, {}, {}: {} bytes, written to {}",
         plan.contents.recording.name,
-        plan.binaries,
-        plan.debug_files,
+        counted(plan.binaries as u64, "program or library", "programs and libraries"),
+        counted(plan.debug_files as u64, "file of debug information", "files of debug information"),
         count(plan.contents.bytes() as f64),
         written_to(&args.output)
     );

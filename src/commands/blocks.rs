@@ -24,8 +24,8 @@ use crate::commands::reporting::ReportArgs;
 use crate::input::{Input, Reader, Reads};
 use crate::output;
 use crate::output::{
-    Align, Colours, Format, Head, Layout, MARKED, Precision, Role, Table, count, print_below, print_head, rounded,
-    share, share_cells,
+    Align, Colours, Format, Head, Layout, MARKED, Precision, Role, Table, count, counted, print_below, print_head,
+    rounded, share, share_cells,
 };
 use crate::usage::{CommandLine, wrong_usage};
 
@@ -226,7 +226,14 @@ impl Report<'_> {
         }
         if dropped > 0 {
             let left_out = share(left_out, instructions);
-            print_below(&format!("... {dropped} more blocks with {left_out} (--top 0 shows them)"), out, layout)?;
+            print_below(
+                &format!(
+                    "... {} with {left_out} (--top 0 shows them)",
+                    counted(dropped as u64, "more block", "more blocks")
+                ),
+                out,
+                layout,
+            )?;
         }
         if self.rows.iter().any(|row| row.share.rests_on_little) {
             print_below(MARKED, out, layout)?;

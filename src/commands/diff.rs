@@ -147,7 +147,9 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let compared = Compared::of_flows([&before.flow, &after.flow], [before.side, after.side], with);
     let named = [args.before.as_path(), args.after.as_path()];
     let notes = [(&*before.notes, before.shortcomings), (&*after.notes, after.shortcomings)];
-    let weaker = Weaker::of(named, notes, &compared.left_out, args.head.verbose);
+    let where_it_is = if query.is_some() { "the rows have it" } else { "--rows function compares it, too" };
+    let left_out = compared.left_out.clone().map(|why| why.map(|why| format!("{why}; {where_it_is}")));
+    let weaker = Weaker::of(named, notes, &left_out, args.head.verbose);
     let is_in_head = args.output.format.is_for_people();
     if !is_in_head {
         weaker.say();

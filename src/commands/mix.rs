@@ -154,8 +154,16 @@ fn not_in_csv(report: &Report<'_>, subtotals: bool) -> Vec<String> {
         }
     });
     let part = share(left_out, report.mix.instructions);
-    let what = if report.is_nested() { "rows or groups" } else { "rows" };
-    let left_out = (rows > 0).then(|| format!("{rows} more {what} with {part} are left out (--top 0 writes them)"));
+    let left_out = (rows > 0).then(|| {
+        let what = match (rows, report.is_nested()) {
+            (1, true) => "row or group",
+            (1, false) => "row",
+            (_, true) => "rows or groups",
+            (_, false) => "rows",
+        };
+        let are = if rows == 1 { "is" } else { "are" };
+        format!("{rows} more {what} with {part} {are} left out (--top 0 writes them)")
+    });
     let subtotals =
         subtotals.then(|| "--subtotals changes nothing here: there are rows alone (--format json has the sums)".into());
     left_out.into_iter().chain(subtotals).collect()

@@ -6,12 +6,14 @@ mod table;
 
 use std::process::ExitCode;
 
+use analyzer::Analysis;
 use analyzer::counting::GroupBy;
 use analyzer::mix::{Dimension, Filter, Unmatched};
 use analyzer::paths::{BranchEvent, BranchPaths, Destination, Frequency, PathQuery};
 use analyzer::uncertainty::Interval;
 use anyhow::bail;
 use clap::ArgGroup;
+use model::Source;
 use reports::Arguments;
 use reports::nearest::did_you_mean;
 
@@ -100,6 +102,8 @@ struct Report<'a> {
     head: &'a Head,
     /// All executed instructions, by blocks.
     instructions: f64,
+    /// Those of them in code that only samples count, as bursts do not see the kernel: they are in no path.
+    sampled_only: f64,
     top: usize,
     layout: Layout,
 }
@@ -202,6 +206,7 @@ fn print(args: &Args, filters: Vec<Filter>, input: &Input<'_>) -> anyhow::Result
         to,
         head: &head,
         instructions: analysis.instructions(),
+        sampled_only: sampled_only(&analysis),
         top: args.output.format.rows_of_lists(args.top),
         layout: args.output.layout(),
     };
@@ -210,6 +215,13 @@ fn print(args: &Args, filters: Vec<Filter>, input: &Input<'_>) -> anyhow::Result
         Format::Csv | Format::Parquet => csv::print(&report, out),
         Format::Json => json::print(&report, out),
     })
+}
+
+/// Executed instructions of blocks that no branch record has, and samples count.
+fn sampled_only(analysis: &Analysis) -> f64 {
+    let blocks = analysis.counted.iter().flat_map(|module| &module.blocks);
+    let sampled = blocks.filter(|block| block.count.chosen == Source::Ebs && block.count.lbr_streams == 0);
+    sampled.map(|block| block.count.count * block.size.instructions).sum()
 }
 
 fn shares(paths: &BranchPaths) -> Vec<(f64, Interval)> {

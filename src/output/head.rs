@@ -4,7 +4,7 @@ use std::io::Write;
 
 use reports::head::{Bursts, Head, SIMULATED, TRACE};
 
-use crate::output::{Layout, columns_of, count, idle, in_markdown, printable, share};
+use crate::output::{Layout, columns_of, count, counted, idle, in_markdown, printable, share};
 
 /// Prints a head as lines that start with `#`, with the instructions executed in all; broken at words where there is a limit.
 pub fn print_head(head: &Head, instructions: f64, out: &mut dyn Write, layout: Layout) -> std::io::Result<()> {
@@ -99,25 +99,24 @@ pub fn weaker_in_short(degraded: &[String], shortcomings: usize, recorded: &str)
 fn made_from(head: &Head) -> String {
     let number = |number: u64| count(number as f64);
     let simulated = |provenance| if provenance == Some(SIMULATED) { ", simulated" } else { "" };
-    let samples = head
-        .ebs_source
-        .as_ref()
-        .map(|ebs| format!("{} samples of {}{}", number(ebs.samples), ebs.event, simulated(ebs.provenance)));
+    let samples = head.ebs_source.as_ref().map(|ebs| {
+        format!("{} of {}{}", counted(ebs.samples, "sample", "samples"), ebs.event, simulated(ebs.provenance))
+    });
     let branches = head.lbr_source.as_ref().map(|lbr| match &lbr.bursts {
         Some(bursts) => {
             let cost = bursts.tracer.as_ref().and_then(|tracer| match (tracer.idle, tracer.overhead) {
                 (Some(times), _) => Some(format!("; {}", idle(times))),
                 (None, overhead) => Some(format!(", overhead {}", share(overhead?, 100.0))),
             });
-            let [bursts, length] = [bursts.bursts as f64, bursts.mean_instructions].map(count);
-            format!("traced branches: {bursts} bursts of {length} instructions{}", cost.unwrap_or_default())
+            let (number, length) = (counted(bursts.bursts, "burst", "bursts"), count(bursts.mean_instructions));
+            format!("traced branches: {number} of {length} instructions{}", cost.unwrap_or_default())
         }
         None if lbr.provenance == TRACE => {
             format!("the trace of {}, {} taken branches", lbr.event, number(lbr.branches))
         }
         None => {
             let simulated = simulated(Some(lbr.provenance));
-            format!("{} branch stacks of {}{simulated}", number(lbr.samples), lbr.event)
+            format!("{} of {}{simulated}", counted(lbr.samples, "branch stack", "branch stacks"), lbr.event)
         }
     });
     match (head.source, samples, branches) {
@@ -137,7 +136,7 @@ pub fn head_lines(head: &Head, instructions: f64) -> Vec<(&'static str, String)>
     let mut lines = vec![("source", source)];
     if let Some(ebs) = &head.ebs_source {
         let by = ebs.provenance.map_or(String::new(), |provenance| format!(", {provenance}"));
-        lines.push(("ebs", format!("{}: {} samples{by}", ebs.event, count(ebs.samples as f64))));
+        lines.push(("ebs", format!("{}: {}{by}", ebs.event, counted(ebs.samples, "sample", "samples"))));
     }
     if let Some(lbr) = &head.lbr_source {
         let [samples, branches, streams] = [lbr.samples, lbr.branches, lbr.streams].map(|n| count(n as f64));
@@ -157,7 +156,7 @@ pub fn head_lines(head: &Head, instructions: f64) -> Vec<(&'static str, String)>
     lines.extend(
         head.unused_events
             .iter()
-            .map(|unused| ("unused", format!("{}: {} samples", unused.event, count(unused.samples as f64)))),
+            .map(|unused| ("unused", format!("{}: {}", unused.event, counted(unused.samples, "sample", "samples")))),
     );
     let [lost, throttled, malformed, unknown] =
         [head.lost, head.throttled, head.malformed, head.unknown_records].map(|n| count(n as f64));

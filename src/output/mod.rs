@@ -23,7 +23,7 @@ pub use head::{head_in_short, head_lines, print_below, print_head, print_line, s
 pub use idle::idle;
 pub use layout::{Layout, in_markdown};
 pub use pager::page;
-pub use reports::number::{Unit, count, share, times, with_digits};
+pub use reports::number::{Unit, count, counted, share, times, with_digits};
 pub use reports::{Head, Precision};
 pub use say::{PREFIX, broken, say};
 pub use table::{Align, Fit, GAP, Table, columns_of, cut, cut_inside, printable, terminal_width};

@@ -534,18 +534,18 @@ impl<'a> Layers<'a> {
         self.end_burst(u64::MAX);
         let mut made = Vec::new();
         for (layer, pages) in std::mem::take(&mut self.layers).into_iter().enumerate() {
-            let mut runs: Vec<(u64, Vec<u8>)> = Vec::new();
+            let mut stretches: Vec<(u64, Vec<u8>)> = Vec::new();
             for (start, Page(page)) in &pages {
                 let page = &page.bytes;
-                match runs.last_mut() {
+                match stretches.last_mut() {
                     Some((first, bytes)) if *first + bytes.len() as u64 == *start => bytes.extend(page),
-                    _ => runs.push((*start, page.to_vec())),
+                    _ => stretches.push((*start, page.to_vec())),
                 }
             }
             let Functions { whole, parts } =
                 functions(&pages, |page| self.named.get(&(layer, page)).unwrap_or(&self.names));
-            let (file, offsets) = MadeElf { runs: &runs, functions: &whole, parts: &parts, sections: &[] }.write();
-            let starts: BTreeMap<u64, u64> = runs.iter().map(|(start, _)| *start).zip(offsets).collect();
+            let (file, offsets) = MadeElf { runs: &stretches, functions: &whole, parts: &parts, sections: &[] }.write();
+            let starts: BTreeMap<u64, u64> = stretches.iter().map(|(start, _)| *start).zip(offsets).collect();
             made.push((modules.add_code(MADE_CODE, ModuleKind::Anonymous, file), starts));
         }
         let mapping = |pages: &Range<u64>, layer: usize| {
@@ -646,7 +646,7 @@ fn is_known(pages: &BTreeMap<u64, Page>, at: u64) -> bool {
     pages.get(&(at - at % PAGE)).is_some_and(|page| page.knows((at % PAGE) as usize))
 }
 
-/// The first address from `start` on that is in the same run of pages as `at`.
+/// The first address from `start` on that is in the same stretch of pages, one after the other, as `at`.
 fn first_in_pages(pages: &BTreeMap<u64, Page>, start: u64, at: u64) -> u64 {
     let mut first = at - at % PAGE;
     while first > start && first >= PAGE && pages.contains_key(&(first - PAGE)) {

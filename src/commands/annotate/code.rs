@@ -33,10 +33,11 @@ pub fn listing(of: &Annotated<'_>, function: &AnnotatedFunction, texts: &mut Sou
     let margin = Margin::of(function);
     let mut lines = Vec::new();
     let mut before: Option<Svma> = None;
+    let is_read = of.why_unread(function).is_none();
     let mut unreadable = function.unreadable.iter().peekable();
     for (index, block) in function.blocks.iter().enumerate() {
         while let Some(gap) = unreadable.next_if(|gap| gap.start < block.start) {
-            lines.extend([not_readable(gap), Line::default()]);
+            lines.extend([not_readable(gap, is_read), Line::default()]);
         }
         let mut of_block: Vec<Line> = header(of, function, index, block);
         let header = of_block.len();
@@ -58,7 +59,7 @@ pub fn listing(of: &Annotated<'_>, function: &AnnotatedFunction, texts: &mut Sou
         }
     }
     for gap in unreadable {
-        lines.extend([Line::default(), not_readable(gap)]);
+        lines.extend([Line::default(), not_readable(gap, is_read)]);
     }
     Listing {
         titles,
@@ -163,10 +164,13 @@ fn cells(
     cells
 }
 
-fn not_readable(gap: &Range<Svma>) -> Line {
+/// Bytes that are no instructions, or of code that was not read.
+fn not_readable(gap: &Range<Svma>, is_read: bool) -> Line {
     let bytes = gap.end.0 - gap.start.0;
-    let body = format!("  {:x}  {bytes} bytes that are no instructions", gap.start.0);
-    let cells = vec![String::new(), String::new(), "not readable".into()];
+    let [why, what] =
+        if is_read { ["not readable", "that are no instructions"] } else { ["not read", "whose code is not known"] };
+    let body = format!("  {:x}  {bytes} bytes {what}", gap.start.0);
+    let cells = vec![String::new(), String::new(), why.into()];
     Line { cells, heat: Role::Dim, body, role: Role::Dim, ..Line::default() }
 }
 

@@ -31,6 +31,10 @@ pub fn facts(of: &Annotated<'_>, function: &AnnotatedFunction) -> String {
     }));
     let seen = function.blocks.iter().filter(|block| code::is_seen(block)).count();
     let blocks = function.blocks.iter().filter(|block| block.seen != Seen::Padding).count();
+    if let Some(why) = of.why_unread(function) {
+        facts.push(format!("its code is not known: the recording does not have it, and {why}"));
+        return facts.join("; ");
+    }
     facts.push(format!("{seen} of {blocks} blocks seen"));
     match &function.loops {
         Some(loops) if loops.len() == 1 => facts.push("1 loop".into()),

@@ -35,7 +35,7 @@ pub fn print(report: &Report<'_>, texts: &mut SourceTexts, out: &mut dyn Write) 
     let any = |is: &dyn Fn(&AnnotatedFunction) -> bool| annotation.functions.iter().any(is);
     let says = [
         (NOT_SEEN, any(&|of| of.blocks.iter().any(|block| block.seen == Seen::Not))),
-        (NOT_READABLE, any(&|of| !of.unreadable.is_empty())),
+        (NOT_READABLE, any(&|of| !of.unreadable.is_empty() && report.of.why_unread(of).is_none())),
         (MARKED, any(&|of| of.share_interval.rests_on_little || of.blocks.iter().any(is_marked))),
     ];
     for (text, _) in says.into_iter().filter(|(_, is_so)| *is_so) {

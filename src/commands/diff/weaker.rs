@@ -11,6 +11,8 @@ pub const DEGRADED: &str = "degraded";
 #[derive(Default)]
 pub struct Weaker {
     sentences: Vec<String>,
+    /// What is not compared: people see it, however much else there is.
+    left_out: Vec<String>,
     /// How many are of what is missing or damaged; the others are of how the sides were recorded.
     shortcomings: usize,
     is_whole: bool,
@@ -26,28 +28,35 @@ impl Weaker {
         is_whole: bool,
     ) -> Self {
         let parts = |side: usize| notes[side].0.split_at(notes[side].1.min(notes[side].0.len()));
-        let missing = [0, 1].map(|side| parts(side).0.iter().chain(&left_out[side]).collect());
+        let missing = [0, 1].map(|side| parts(side).0.iter().collect());
         let recorded = [0, 1].map(|side| parts(side).1.iter().collect());
         let mut sentences = said_once(files, missing);
         let shortcomings = sentences.len();
         sentences.extend(said_once(files, recorded));
-        Weaker { sentences, shortcomings, is_whole }
+        let left_out = said_once(files, [0, 1].map(|side| left_out[side].iter().collect()));
+        Weaker { sentences, left_out, shortcomings, is_whole }
+    }
+
+    /// Whether a part of any side is not compared.
+    pub fn leaves_out(&self) -> bool {
+        !self.left_out.is_empty()
     }
 
     /// Lines of the head, titles and texts, with what is weaker in the comparison itself.
     pub fn lines(&self, of_comparison: Vec<String>) -> Vec<(&'static str, String)> {
         let shortcomings = of_comparison.len() + self.shortcomings;
         let all: Vec<String> = of_comparison.into_iter().chain(self.sentences.iter().cloned()).collect();
+        let left_out = self.left_out.iter().cloned();
         if self.is_whole {
-            return all.into_iter().map(|sentence| (DEGRADED, sentence)).collect();
+            return left_out.chain(all).map(|sentence| (DEGRADED, sentence)).collect();
         }
         let short = output::weaker_in_short(&all, shortcomings, "they were recorded");
-        short.into_iter().map(|text| ("weaker", text)).collect()
+        left_out.chain(short).map(|text| ("weaker", text)).collect()
     }
 
     /// Says all of it on standard error, for a report that has no place for it.
     pub fn say(&self) {
-        self.sentences.iter().for_each(output::say);
+        self.left_out.iter().chain(&self.sentences).for_each(output::say);
     }
 }
 

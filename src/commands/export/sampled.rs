@@ -1,6 +1,9 @@
 //! Counts by source position, for compilers.
 
+use std::path::Path;
+
 use analyzer::MissingDebugInformation;
+use analyzer::recording::ModuleKind;
 use analyzer::sample_profile::{Names, Placement, SampleProfile, build};
 use anyhow::bail;
 
@@ -20,20 +23,9 @@ pub fn sample_profile(profiled: &Profiled<'_>, names: Names, threads: usize) -> 
     if let Some(divisor) = divisor {
         say!("all counts are divided by {divisor:.1}: LLVM keeps 32 bits of how often a call runs");
     }
-    let missing = profiled.code.binary.missing_debug_information().map(|missing| match missing {
-        MissingDebugInformation::WithSymbols => {
-            "the file is stripped, of its symbols and of any debug information: build it without -s (cargo: `strip = false`), or install its \
-             debug file"
-        }
-        MissingDebugInformation::OfRust => {
-            "the file is stripped of debug information, that of Rust's standard library included, as cargo does in profiles \
-             without `debug`: build with CARGO_PROFILE_RELEASE_DEBUG=1"
-        }
-        MissingDebugInformation::Unknown => {
-            "the file was built without debug information or stripped of it: compile it with -g or -gline-tables-only, and \
-             let nobody strip it"
-        }
-    });
+    let recorded = code_of_recording(profiled);
+    let missing = || profiled.code.binary.missing_debug_information().map(advice);
+    let missing = recorded.as_deref().or_else(missing);
     let without = match missing {
         Some(why) => format!("code without debug information ({why})"),
         None => "code without debug information (compile it with -g or -gline-tables-only)".into(),
@@ -59,4 +51,35 @@ pub fn sample_profile(profiled: &Profiled<'_>, names: Names, threads: usize) -> 
         bail!("{file}: no function of it that ran can be placed in the source: {advice}");
     }
     Ok(profile)
+}
+
+/// What to do about a file without debug information.
+fn advice(missing: MissingDebugInformation) -> &'static str {
+    match missing {
+        MissingDebugInformation::WithSymbols => {
+            "the file is stripped, of its symbols and of any debug information: build it without -s (cargo: `strip = false`), or install its \
+             debug file"
+        }
+        MissingDebugInformation::OfRust => {
+            "the file is stripped of debug information, that of Rust's standard library included, as cargo does in profiles \
+             without `debug`: build with CARGO_PROFILE_RELEASE_DEBUG=1"
+        }
+        MissingDebugInformation::Unknown => {
+            "the file was built without debug information or stripped of it: compile it with -g or -gline-tables-only, and \
+             let nobody strip it"
+        }
+    }
+}
+
+/// What to do about code of the kernel that is the recording's, which has no lines of the source; `None` if it is that of a file.
+fn code_of_recording(profiled: &Profiled<'_>) -> Option<String> {
+    let module = &profiled.module.module;
+    let of_file = profiled.code.binary.file != Path::new(&module.path);
+    let what = if module.kind == ModuleKind::Kernel { "VMLINUX" } else { "FILE" };
+    (module.kind.is_kernel() && !of_file).then(|| {
+        let path = &module.path;
+        format!(
+            "its code is that of the recording, which has no lines: name its file, with debug information: --binary '{path}={what}'"
+        )
+    })
 }

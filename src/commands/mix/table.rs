@@ -12,7 +12,8 @@ use unicode_width::UnicodeWidthStr;
 
 use super::Report;
 use crate::output::{
-    Align, MARKED, Role, Table, Unit, count, cut_inside, print_below, print_head, rounded, share, share_cells, times,
+    Align, MARKED, Role, Table, Unit, count, counted, cut_inside, print_below, print_head, rounded, share, share_cells,
+    times,
 };
 
 /// Prints the mix under its head.
@@ -36,10 +37,17 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     columns.all().into_iter().for_each(|cells| table.row(cells));
     table.print(out, report.layout)?;
     if let Some((rows, sum)) = left_out {
-        let (rest, what) = (share(sum, report.mix.instructions), if report.is_nested() { "groups" } else { "rows" });
+        let (rest, what) = (
+            share(sum, report.mix.instructions),
+            if report.is_nested() { ["more group", "more groups"] } else { ["more row", "more rows"] },
+        );
         let is_shown = report.numbers().any(|number| matches!(number, Number::Share | Number::Executions));
         let of = if is_shown { "" } else { " of the instructions" };
-        print_below(&format!("... {rows} more {what} with {rest}{of} (--top 0 shows them)"), out, report.layout)?;
+        print_below(
+            &format!("... {} with {rest}{of} (--top 0 shows them)", counted(rows as u64, what[0], what[1])),
+            out,
+            report.layout,
+        )?;
     }
     if let Some(left_out) = columns.left_out() {
         print_below(&format!("{left_out} (--format csv has them)"), out, report.layout)?;

@@ -26,6 +26,13 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
 }
 
 fn hot_paths(hot: &HotPaths, report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
+    if report.sampled_only > 0.0 {
+        let part = share(report.sampled_only, report.instructions);
+        let text = format!(
+            "{part} of all instructions (estimated) are in code that only samples count, and in no path: shares are of the rest"
+        );
+        print_line("left out", &text, out, report.layout)?;
+    }
     if hot.cut > 0.0 {
         let [part, _] = share_cells(hot.cut, 1.0, hot.cut_interval);
         let text = format!("{part} of the instructions are in paths that begin before a branch stack, or end after it");

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use collector::tracer::{Agents, Checks, TracerKind, TracerStatistics};
 
-use crate::output::{PREFIX, columns_of, count, idle, share};
+use crate::output::{PREFIX, columns_of, count, counted, idle, share};
 
 /// Columns that `hbbp: ` leaves of a terminal's 80.
 const COLUMNS: usize = 80 - PREFIX.len();
@@ -186,10 +186,6 @@ fn milliseconds(time: Duration) -> String {
 
 fn number(value: u64) -> String {
     count(value as f64)
-}
-
-fn counted(value: u64, one: &str, many: &str) -> String {
-    format!("{} {}", number(value), if value == 1 { one } else { many })
 }
 
 fn wrapped(sentence: &str) -> Vec<String> {

@@ -81,7 +81,8 @@ impl<'a> Profiled<'a> {
     /// What the profile is of, and what is not in it, in sentences.
     pub fn describe(&self) -> Vec<String> {
         let of = self.flow;
-        let part = match of.branch_total() > 0.0 {
+        // What branch records do not see, as bursts do not see the kernel, is counted by samples.
+        let part = match self.module.branch_total() > 0.0 {
             true => share(self.module.branch_total(), of.branch_total() + of.left_out.branches) + " of all branches",
             false => share(self.module.sample_total(), of.sample_total() + of.left_out.samples) + " of all samples",
         };
