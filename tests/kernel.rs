@@ -1313,3 +1313,57 @@ fn where_a_system_call_leads_is_not_guessed() {
         assert!(folded.contains("_start ") && !folded.contains("_start;"), "{folded}");
     }
 }
+
+/// The list is in the archive, if samples are in functions of it.
+#[test]
+fn an_archive_has_the_list_that_perf_keeps() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(recorder) = recorder(folder.path(), b"[kernel.kallsyms]_text") else { return };
+    let file = write(folder.path(), recorder, Some(BUILD_ID));
+    let kept = folder.path().join(format!("home/.debug/.build-id/{}/{}", &BUILD_ID[..2], &BUILD_ID[2..]));
+    std::fs::create_dir_all(&kept).unwrap();
+    let run = |home: &str, arguments: &[&str]| {
+        let output = support::hbbp().env("HOME", folder.path().join(home)).args(arguments).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let archive = folder.path().join("run.tar.zst");
+    let archive = archive.to_str().unwrap();
+    let rows = ["--rows", "module,function"];
+    let packed = |file: &str, list: String| {
+        std::fs::write(kept.join("kallsyms"), list).unwrap();
+        run("home", &["archive", file, "-o", archive]);
+        zstd::decode_all(std::fs::File::open(archive).unwrap()).unwrap()
+    };
+    let list = |work: u64| format!("{LINKED:016x} T _text\n{LINKED:016x} t entry\n{:016x} t work\n", LINKED + work);
+    let tar = packed(&file, list(C - A));
+    assert!(tar.windows(7).any(|text| text == b" t work"));
+    let of_recording = run("home", &[&["mix", &file][..], &rows].concat());
+    for home in ["home", "empty"] {
+        assert_eq!(run(home, &[&["mix", archive][..], &rows].concat()), of_recording);
+    }
+    assert!(of_recording.contains("entry") && of_recording.contains("work"), "{of_recording}");
+    // Nothing that ran is in a function of the list.
+    let mut recorder = Recorder::traced(&folder.path().join("four"));
+    recorder.map(&mapping(b"[kernel.kallsyms]_text"));
+    recorder.kernel_sample(moved(D));
+    let file = write(folder.path(), recorder, Some(BUILD_ID));
+    let list = format!("{LINKED:016x} T _text\n{:016x} d data\n{:016x} t far\n", LINKED + 1, LINKED + 0x10_0000);
+    assert!(!packed(&file, list).windows(6).any(|text| text == b" t far"));
+}
+
+#[test]
+fn a_file_that_is_none_is_named_with_its_module() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(mut recorder) = recorder(folder.path(), b"[kernel.kallsyms]_text") else { return };
+    let code = text();
+    recorder.code(&MadeCode::Executed { time: 0, pid: KERNEL_PID, pieces: vec![(TEXT, &code)] });
+    let file = write(folder.path(), recorder, None);
+    let other = folder.path().join("other");
+    std::fs::write(&other, "root:x:0:0").unwrap();
+    let named = format!("{KERNEL}={}", other.display());
+    let said = support::stdout(&["mix", "-v", &file, "--binary", &named]);
+    let expected = format!("{KERNEL}: {}: not an ELF file", other.display());
+    let line = said.lines().find(|line| line.contains("its code is taken from the recording"));
+    assert!(line.is_some_and(|line| line.contains(&expected)), "{said}");
+}

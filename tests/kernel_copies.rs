@@ -27,7 +27,7 @@ fn text() -> Vec<u8> {
     [&[0x90; 20][..], &[0x75, 0x05], &[0x90; 3], &[0xeb, 0x02], &[0x90; 3], &[0xeb, 0xe0]].concat()
 }
 
-/// A page with the code at its begin.
+/// A page with the code at its beginning.
 fn page(at: usize, code: &[u8]) -> Vec<u8> {
     let mut page = vec![0; 4096];
     page[at..at + code.len()].copy_from_slice(code);
@@ -168,18 +168,19 @@ fn every_command_takes_a_directory_for_a_recording() {
     let folder = tempfile::tempdir().unwrap();
     let Some(directory) = recorded(folder.path()) else { return };
     let file = directory.to_str().unwrap();
-    let [merged, archive] = ["merged.json", "run.tar.zst"].map(|name| folder.path().join(name));
-    let [merged, archive] = [&merged, &archive].map(|path| path.to_str().unwrap());
+    let archive = folder.path().join("run.tar.zst");
+    let archive = archive.to_str().unwrap();
     for (arguments, expected) in [
         (&["annotate", file, "--color", "never"][..], "timer_read"),
         (&["blocks", file], "timer_read"),
         (&["export", file, "--format", "folded"], "timer_read"),
         (&["report", file, "-o", "-"], "<html"),
-        (&["vectorization", file], ""),
-        (&["paths", file], ""),
+        (&["vectorization", file, "--format", "json"], "hbbp-vectorization/1"),
+        (&["paths", file, "--format", "json"], "hbbp-paths/1"),
         (&["diff", file, file, "--rows", "function"], "timer_read"),
-        (&["merge", file, "-o", merged], ""),
+        (&["merge", file, "-o", "-"], "snd-timer"),
         (&["archive", file, "-o", archive], ""),
+        (&["mix", archive, "--rows", "function"], "timer_read"),
         (&["mix", "-i", file, "--rows", "function"], "timer_read"),
     ] {
         let text = support::stdout(arguments);
@@ -231,6 +232,12 @@ fn other_directories_are_refused_with_what_was_expected() {
     let Some(recorded) = recorded(folder.path()) else { return };
     fs::write(recorded.join("data.0"), b"").unwrap();
     refused(&recorded, several);
+    // Of versions that are to come, too.
+    for version in [2, 1 << 8, 1 << 56] {
+        let other = tempfile::tempdir().unwrap();
+        let Some(recorder) = self::recorder(other.path()) else { return };
+        refused(&directory(other.path(), recorder, version), several);
+    }
 }
 
 /// As `perf` itself makes one.
@@ -409,6 +416,11 @@ fn absurd_copies_do_no_harm() {
     fs::write(copy.join("kcore"), huge).unwrap();
     survives();
     restore();
+    let module = [page(0x10, &text()), page(0, &[])].concat();
+    let mut large = core(&[(TEXT, &page(0, &text())), (MODULE, &module)]);
+    // The size of the module's segment in the file and in memory.
+    large[64 + 56 + 32..][..16].copy_from_slice(&[(1_u64 << 29).to_le_bytes(); 2].concat());
+    fs::write(copy.join("kcore"), large).unwrap();
     let sparse = fs::File::options().write(true).open(copy.join("kcore")).unwrap();
     sparse.set_len(1 << 31).unwrap();
     let mut wide = fs::read(copy.join("kallsyms")).unwrap();
@@ -447,4 +459,102 @@ fn a_million_symbols_and_modules_are_read() {
     fs::write(copy.join("modules"), modules).unwrap();
     let rows = rows(&directory, &[]);
     assert!(rows.contains(&format!("{MODULE_FILE} timer_open nop")), "{rows:?}");
+}
+
+/// The search for both sides has neither copy: modules that are on both are compared in the code that they were counted in.
+#[test]
+fn comparisons_are_of_the_code_that_ran() {
+    let folders = [(); 3].map(|()| tempfile::tempdir().unwrap());
+    let sides = folders.each_ref().map(|folder| {
+        let binary = synthetic::program(folder.path(), "four", &[])?;
+        let mut recorder = Recorder::traced(&binary);
+        let mapping = Recorder::kernel_mapping(TEXT, b"[kernel.kallsyms]_text");
+        recorder.map(&mapping);
+        recorder.map(&Mmap { start: Avma(MODULE), len: 0x2000, pgoff: 0, path: MODULE_FILE.as_bytes(), ..mapping });
+        [TEXT, MODULE + 0x10, MODULE + 0x10 + C - A].iter().for_each(|ip| recorder.kernel_sample(*ip));
+        Some(directory(folder.path(), recorder, 0))
+    });
+    let [Some(one), Some(same), Some(patched)] = &sides else { return };
+    // Code of another function of the module is patched.
+    let other: Vec<u8> = copied().into_iter().map(|byte| if byte == 0x75 { 0x74 } else { byte }).collect();
+    fs::write(patched.join("kcore_dir/kcore"), other).unwrap();
+    // A file of another layout.
+    let root = folders[0].path().join("root");
+    let places = root.join("lib/modules/6.1.0/kernel/sound");
+    fs::create_dir_all(&places).unwrap();
+    let source = ".text\n.type elsewhere, @function\nelsewhere: .rept 64\ncld\n.endr\n.size elsewhere, .-elsewhere\n";
+    let Some(_) = synthetic::assemble(&places, "snd-timer.ko", source, &["-c"]) else { return };
+    let below = ["--symfs", root.to_str().unwrap()];
+    let file = |side: &Path| side.to_str().unwrap().to_owned();
+    for more in [&[][..], &below] {
+        for (with, is_same) in [(same, true), (patched, false)] {
+            let text = support::stdout(&[&["diff", &file(one), &file(with), "--format", "json"], more].concat());
+            let diff: Value = serde_json::from_str(&text).unwrap();
+            let rows = diff["functions"].as_array().unwrap();
+            let mut names: Vec<&str> = rows.iter().filter_map(|row| row["function"].as_str()).collect();
+            names.sort_unstable();
+            assert_eq!(names, ["entry", "timer_open", "timer_read"], "{text}");
+            assert_eq!(rows.len(), names.len(), "{text}");
+            let [functions, blocks] = ["functions", "blocks"].map(|of| diff["overlap"][of].as_f64());
+            assert!(functions.is_some_and(|overlap| overlap > 0.999_999), "{text}");
+            assert_eq!(blocks.is_some_and(|overlap| overlap > 0.999_999), is_same, "{text}");
+        }
+    }
+}
+
+#[test]
+fn a_copy_that_is_refused_is_said_where_the_modules_file_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(directory) = recorded(folder.path()) else { return };
+    let places = folder.path().join("root/lib/modules/6.1.0/kernel/sound");
+    fs::create_dir_all(&places).unwrap();
+    let source =
+        ".text\n.type timer_open, @function\ntimer_open: .rept 64\ncld\n.endr\n.size timer_open, .-timer_open\n";
+    let Some(file) = synthetic::assemble(&places, "snd-timer.ko", source, &["-c"]) else { return };
+    fs::write(directory.join("kcore_dir/kallsyms"), symbols(TEXT + 0x20_0000, MODULE)).unwrap();
+    let root = folder.path().join("root");
+    let said = said(&directory, &["--symfs", root.to_str().unwrap()]);
+    let line = said.lines().find(|line| line.contains(&format!("its code is taken from {}", file.display())));
+    assert!(line.is_some_and(|line| line.contains("is another kernel")), "{said}");
+}
+
+/// A directory that may not be searched, or here a link that leads nowhere but to itself.
+#[test]
+fn a_copy_that_cannot_be_looked_at_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(directory) = recorded(folder.path()) else { return };
+    let copy = directory.join("kcore_dir");
+    fs::remove_dir_all(&copy).unwrap();
+    assert!(!said(&directory, &[]).contains("kcore_dir"));
+    std::os::unix::fs::symlink(&copy, &copy).unwrap();
+    let said = said(&directory, &[]);
+    assert!(said.contains("kcore_dir/kcore: Too many levels of symbolic links"), "{said}");
+}
+
+/// Room is for what is read: kernels have hundreds of programs, far from each other.
+#[test]
+fn what_is_listed_and_not_hit_takes_no_room() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(directory) = recorded(folder.path()) else { return };
+    let list = directory.join("kcore_dir/kallsyms");
+    let mut kallsyms = fs::read_to_string(&list).unwrap();
+    let trampolines = (1..=300_u64).map(|number| PROGRAM + number * (2 << 20));
+    trampolines.for_each(|at| kallsyms.push_str(&format!("{at:x} t ftrace_trampoline\t[__builtin__ftrace]\n")));
+    fs::write(list, kallsyms).unwrap();
+    assert_eq!(rows(&directory, &[]), all());
+}
+
+/// Without the mapping of the kernel nothing tells whether the copy is of it.
+#[test]
+fn copies_of_recordings_with_hidden_addresses_are_not_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(binary) = synthetic::program(folder.path(), "four", &[]) else { return };
+    let mut recorder = Recorder::traced(&binary);
+    let mapping = Recorder::kernel_mapping(MODULE, MODULE_FILE.as_bytes());
+    recorder.map(&Mmap { len: 0x2000, pgoff: 0, ..mapping });
+    recorder.sample(A);
+    recorder.kernel_sample(MODULE + 0x10);
+    let said = said(&directory(folder.path(), recorder, 0), &[]);
+    let line = said.lines().find(|line| line.contains(MODULE_FILE)).unwrap_or_else(|| panic!("{said}"));
+    assert!(line.contains("the recording does not say where the kernel was"), "{said}");
 }

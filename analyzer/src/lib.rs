@@ -60,8 +60,8 @@ pub use analysis::{
     Analysis, CountedBlock, CountedModule, GroupCount, Options, Origin, Summary, TRACED, analyze, analyze_paths,
 };
 pub use binaries::{
-    Binary, BinaryOverride, BinarySearch, ByBuildId, DebugFile, Elsewhere, KernelCopies, MissingDebugInformation,
-    NoCode, PackedFile, PackedFiles, Refused, Wanted,
+    Binary, BinaryOverride, BinarySearch, ByBuildId, DebugFile, Elsewhere, KernelCopies, LARGEST_LIST,
+    MissingDebugInformation, NoCode, PackedFile, PackedFiles, Refused, Wanted,
 };
 pub use build_id::BuildId;
 pub use estimation::Estimate;

@@ -47,7 +47,11 @@ impl Opened {
                 }),
                 None => Err(module.missing.unwrap_or_else(|| "its file is not in the archive".to_owned())),
             };
-            files.insert(module.path, module.build_id.as_deref().and_then(BuildId::from_hex), found);
+            let build_id = module.build_id.as_deref().and_then(BuildId::from_hex);
+            if let Some(names) = module.names {
+                files.insert_names(module.path.clone(), build_id.clone(), folder.path().join(names));
+            }
+            files.insert(module.path, build_id, found);
         }
         Ok(Opened { folder, files: Arc::new(files), notes })
     }

@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use analyzer::code::Image;
 use analyzer::lines::Companions;
 use analyzer::recording::{Module, ModuleKind};
-use analyzer::{Binary, BinarySearch, BuildId};
+use analyzer::{Binary, BinarySearch, BuildId, LARGEST_LIST};
 use anyhow::Context;
 use formats::archive::{Contents, Entry, Found, Module as PackedModule, RECORDING, ROOT, is_name};
 
@@ -42,13 +42,14 @@ const MOST_OF_ONE_NAME: usize = 1 << 16;
 #[derive(Default)]
 struct Names(BTreeMap<String, PlannedFile>);
 
-/// Looks for the files of modules.
+/// Looks for the files of modules. `named`: those in whose functions samples fell that are known by name alone.
 ///
 /// # Errors
 /// The recording cannot be read.
 pub fn plan<'a>(
     recording: &Path,
     modules: impl Iterator<Item = &'a Module>,
+    named: impl Fn(&Module) -> bool,
     search: &BinarySearch,
 ) -> anyhow::Result<Plan> {
     let bytes = fs::metadata(recording).with_context(|| recording.display().to_string())?.len();
@@ -57,7 +58,7 @@ pub fn plan<'a>(
     let (mut binaries, mut debug_files) = (0, 0);
     let mut packed = Vec::new();
     for module in modules {
-        let (mut found, mut missing) = (None, None);
+        let (mut found, mut missing, mut list) = (None, None, None);
         match search.open(module) {
             Ok(Binary { is_recorded: true, other_build, .. }) => missing = other_build,
             Ok(binary) => {
@@ -70,10 +71,14 @@ pub fn plan<'a>(
                 binaries += added.min(1);
                 debug_files += added.saturating_sub(1);
             }
-            Err(why) => missing = Some(why.to_string()),
+            Err(why) => {
+                missing = Some(why.to_string());
+                list = search.list_of_functions(module).filter(|_| named(module));
+            }
         }
+        let list = list.and_then(|list| names.list(&list));
         let build_id = module.build_id.as_ref().map(BuildId::to_string);
-        packed.push(PackedModule { path: module.path.clone(), build_id, found, missing });
+        packed.push(PackedModule { path: module.path.clone(), build_id, found, missing, names: list });
     }
     let entry = |file: &PlannedFile| Entry { name: file.name.clone(), bytes: file.bytes };
     let contents = Contents::new(Entry { name, bytes }, names.0.values().map(entry).collect(), packed);
@@ -127,6 +132,12 @@ impl Names {
         }
         let file = binary.file.to_string_lossy().into_owned();
         Some(Found { file, name, debug_file, other_build: binary.other_build.clone() })
+    }
+
+    /// A list of the functions of a module without a file. `None` if it cannot be read, or has more than is read of one.
+    fn list(&mut self, place: &Path) -> Option<String> {
+        place.metadata().ok().filter(|list| list.len() <= LARGEST_LIST)?;
+        self.add(self.other_name(place, None, "")?, place)
     }
 
     fn is_free(&self, name: &str, place: &Path) -> bool {

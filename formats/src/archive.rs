@@ -62,6 +62,9 @@ pub struct Module {
     /// Why it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missing: Option<String>,
+    /// The name in the archive of a list of its functions, where there is no code of it: of the kernel.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub names: Option<String>,
 }
 
 /// The file of a module.
@@ -135,8 +138,9 @@ impl Contents {
                 return Err(ContentsError::Twice(name.clone()));
             }
         }
-        for found in contents.modules.iter().filter_map(|module| module.found.as_ref()) {
-            for name in [Some(&found.name), found.debug_file.as_ref()].into_iter().flatten() {
+        for Module { found, names, .. } in &contents.modules {
+            let of_found = found.iter().flat_map(|found| [Some(&found.name), found.debug_file.as_ref()]);
+            for name in of_found.chain([names.as_ref()]).flatten() {
                 if !sizes.contains_key(name.as_str()) {
                     return Err(ContentsError::Unlisted(name.clone()));
                 }
@@ -176,8 +180,13 @@ mod tests {
     fn contents(names: &[&str], module: Option<&str>) -> Contents {
         let entry = |name: &&str| Entry { name: (*name).to_owned(), bytes: 7 };
         let found = |name: &str| Found { file: "/x".into(), name: name.into(), debug_file: None, other_build: None };
-        let module =
-            module.map(|name| Module { path: "/x".into(), build_id: None, found: Some(found(name)), missing: None });
+        let module = module.map(|name| Module {
+            path: "/x".into(),
+            build_id: None,
+            found: Some(found(name)),
+            missing: None,
+            names: None,
+        });
         Contents::new(entry(&"run.data"), names.iter().map(entry).collect(), module.into_iter().collect())
     }
 

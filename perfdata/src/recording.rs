@@ -19,9 +19,6 @@ use crate::{
     Error, EventAttr, EventDescription, FeatureBit, Features, RawRecord, Record, Sample, SampleFormat, SampleId,
 };
 
-/// The lowest byte of the version of a directory whose samples are in files of their own (`PERF_DIR_VERSION`); 0 is a single file.
-const SEVERAL_FILES: [u8; 1] = [1];
-
 /// A `perf.data` recording, open for reading.
 #[derive(Debug)]
 pub struct Recording {
@@ -213,7 +210,8 @@ impl Recording {
         let lookup = EventLookup::new(&events, &mut notes)?;
         let layouts = events.iter().map(|event| SampleLayout::new(&event.attr)).collect();
         let trailer = common_trailer(&events);
-        if features.other.get(&FeatureBit::DIR_FORMAT).is_some_and(|version| version.starts_with(&SEVERAL_FILES)) {
+        // The version of a directory: 0 is a single file (`PERF_DIR_SINGLE_FILE`); of any other, samples are in files of their own.
+        if features.other.get(&FeatureBit::DIR_FORMAT).is_some_and(|version| version.iter().any(|&byte| byte != 0)) {
             return Err(Error::SeveralFiles);
         }
         let directory = None;

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use analyzer::counting::{Detail, GroupBy};
+use analyzer::counting::{Code, Detail, GroupBy};
 use analyzer::recording::{Module, ModuleKind, Subset};
-use analyzer::{Analysis, BinarySearch, FileIdentity, Options, analyze};
+use analyzer::{Analysis, BinarySearch, CountedModule, FileIdentity, Options, analyze};
 use anyhow::{Context, bail};
 use archive::{is_archive, plan, write};
 use model::Rules;
@@ -81,7 +81,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let search = search.among(analysis.modules.iter().map(|(_, module)| module));
     let data = recording.directory().map(|directory| directory.join("data"));
     let packed_recording = data.as_deref().unwrap_or(packed_recording);
-    let mut plan = plan(packed_recording, modules(&analysis, args.all, &search).into_iter(), &search)?;
+    let named = |module: &Module| analysis.counted.iter().any(|of| has_known_functions(&analysis, of, module));
+    let mut plan = plan(packed_recording, modules(&analysis, args.all, &search).into_iter(), named, &search)?;
     plan.contents.recording.name = title_of(file);
     let output = FileIdentity::at(&args.output);
     let mut packed = plan.files.iter().map(|file| &file.place);
@@ -105,6 +106,15 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         written_to(&args.output)
     );
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whether it is what was counted in a module whose functions are known by name alone, and is in one of them.
+fn has_known_functions(analysis: &Analysis, counted: &CountedModule, module: &Module) -> bool {
+    let Code::Unread { blocks, functions, .. } = &counted.counts.code else { return false };
+    let of = analysis.modules.get(counted.counts.module);
+    of.path == module.path
+        && of.build_id == module.build_id
+        && blocks.iter().any(|block| functions.at(block.start).is_some())
 }
 
 /// The modules whose files reports read: those that were hit; and of LBR call stacks, those that only called. The recording has the code of

@@ -8,7 +8,7 @@ use crate::build_id::{BuildId, folder_and_name};
 use crate::code::Image;
 
 /// A file with symbols or debug information of another.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct DebugFile {
     /// Where it is; the program itself where its symbols are compressed in it (`.gnu_debugdata`).
     pub path: PathBuf,

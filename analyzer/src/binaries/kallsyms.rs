@@ -7,18 +7,17 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 use formats::file_identity::FileIdentity;
 
 use super::DebugFile;
+use super::lines::Lines;
 use crate::code::{Image, ImageError, MadeFunction, made_elf};
 use crate::recording::{KERNEL_HALF, KERNEL_MODULES};
 
-/// Bytes of names that are read: `/proc/kallsyms` has some 10 MB.
-const MOST: u64 = 128 << 20;
+/// Bytes of a list of functions that are read: `/proc/kallsyms` has some 10 MB.
+pub const LARGEST_LIST: u64 = 128 << 20;
 /// Code of the kernel is filled up to whole pages.
 const PAGE: u64 = 4096;
 
@@ -110,14 +109,8 @@ pub(super) fn functions(symbols: &[(u64, Kind, String)], end: u64, below: u64) -
 
 /// Reads the symbols of a list, each with the module that it is of; that of the image is none.
 fn read(path: &Path, mut take: impl FnMut((u64, Kind, String), Option<&str>)) -> Result<(), ImageError> {
-    let unreadable = |source| ImageError::Read { path: path.to_owned(), source };
-    // Devices and pipes may wait for ever.
-    if !path.metadata().map_err(unreadable)?.is_file() {
-        return Err(ImageError::NotAFile(path.to_owned()));
-    }
-    for line in BufReader::new(File::open(path).map_err(unreadable)?.take(MOST)).split(b'\n') {
-        let line = line.map_err(unreadable)?;
-        let text = String::from_utf8_lossy(&line);
+    for line in Lines::of(path, LARGEST_LIST)? {
+        let text = line?;
         let mut fields = text.split_ascii_whitespace();
         let (Some(address), Some(kind), Some(name)) = (fields.next(), fields.next(), fields.next()) else {
             continue;
@@ -135,8 +128,7 @@ impl DebugFile {
     /// A list of the symbols of a kernel without symbols, moved to where the file has its code: lists are of a boot, and files as linked.
     /// `None` if it is no such list, or hides addresses.
     pub(super) fn of_list(path: &Path, image: &Image) -> Option<Self> {
-        // Devices and pipes may wait for ever.
-        let metadata = path.metadata().ok().filter(std::fs::Metadata::is_file)?;
+        let metadata = path.metadata().ok()?;
         let symbols = Symbols::read(path).ok()?;
         let text = symbols.address("_text").or_else(|| symbols.address("_stext"))?;
         let linked = image.segments().iter().find(|segment| segment.executable)?.start;

@@ -8,22 +8,22 @@
 //! kallsyms   ffffffffc0400010 t ext4_read  [ext4]          ----->  and the function ext4_read at 0x10
 //! ```
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
-use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use formats::file_identity::FileIdentity;
 
 use super::kallsyms::{ModuleSymbols, Symbols, functions};
+use super::lines::Lines;
 use super::{Binary, BinarySearch, Refused, kernel};
 use crate::address::{Avma, Svma};
 use crate::code::{Image, ImageError, made_core};
 use crate::recording::{KERNEL_HALF, KERNEL_MODULES, KernelPlace, LoadedAt, Module, base_name};
 
-/// Bytes of code that are read, of the kernel and of all of its modules: a kernel has 10 to 40 MB.
+/// Bytes of code that are read of the kernel, and as many of all modules together: a kernel has 10 to 40 MB.
 const MOST: u64 = 256 << 20;
 /// Bytes of `modules` that are read: a line has some 100, and a kernel some 200 modules.
 const MOST_OF_LIST: u64 = 16 << 20;
@@ -43,8 +43,10 @@ pub struct KernelCopies {
 impl KernelCopies {
     /// That of a recording in this directory, if it has one.
     pub fn beside_recording(directory: &Path) -> Self {
-        let file = directory.join("kcore_dir/kcore");
-        KernelCopies { of_recording: file.is_file().then_some(file), ..Self::default() }
+        let copy = directory.join("kcore_dir");
+        // One that cannot be looked at is taken for one: reading it says why.
+        let is_there = copy.metadata().map_or_else(|why| why.kind() != ErrorKind::NotFound, |of| of.is_dir());
+        KernelCopies { of_recording: is_there.then(|| copy.join("kcore")), ..Self::default() }
     }
 
     /// The file of the recording's.
@@ -59,7 +61,7 @@ impl KernelCopies {
         if let Some(known) = read.get(file).filter(|known| known.files == files) {
             return Ok(Arc::clone(known));
         }
-        let copy = Arc::new(KernelCopy::read(file, files).map_err(Refused::Unreadable)?);
+        let copy = Arc::new(KernelCopy::read(file, files)?);
         read.insert(file.to_owned(), Arc::clone(&copy));
         Ok(copy)
     }
@@ -92,8 +94,10 @@ pub(super) struct KernelCopy {
     files: Vec<Option<FileIdentity>>,
     core: Image,
     symbols: Symbols,
-    /// By name and first address; none of what there is no room for.
-    modules: BTreeMap<(String, u64), Option<CopiedModule>>,
+    /// By name and first address.
+    modules: BTreeMap<(String, u64), CopiedModule>,
+    /// For the code of those that are read.
+    room: Mutex<Room>,
     /// Where a symbol is: that of the recorded kernel.
     symbol: OnceLock<(String, Option<u64>)>,
 }
@@ -105,15 +109,41 @@ struct CopiedModule {
     symbols: ModuleSymbols,
 }
 
+/// Room for the code of modules: each takes it once, however often it is read.
+struct Room {
+    /// In bytes.
+    left: u64,
+    /// First addresses of those that have theirs.
+    taken: BTreeSet<u64>,
+}
+
+impl Room {
+    fn new() -> Self {
+        Room { left: MOST, taken: BTreeSet::new() }
+    }
+
+    /// Whether there is room for the code at an address, of so many bytes.
+    fn take(&mut self, start: u64, bytes: u64) -> bool {
+        if self.taken.contains(&start) {
+            return true;
+        }
+        let Some(left) = self.left.checked_sub(bytes) else { return false };
+        self.left = left;
+        self.taken.insert(start)
+    }
+}
+
 impl KernelCopy {
-    fn read(file: &Path, files: Vec<Option<FileIdentity>>) -> Result<Self, ImageError> {
-        let core = Image::open(file)?;
+    fn read(file: &Path, files: Vec<Option<FileIdentity>>) -> Result<Self, Refused> {
+        let core = Image::open(file).map_err(|why| Refused::of_image(file, why))?;
         let [kallsyms, modules] = BESIDE.map(|name| file.with_file_name(name));
-        let (symbols, of_modules) = Symbols::read_with_modules(&kallsyms)?;
+        let (symbols, of_modules) =
+            Symbols::read_with_modules(&kallsyms).map_err(|why| Refused::of_image(&kallsyms, why))?;
         // Without the list no module is known.
         let loaded = loaded_modules(&modules).unwrap_or_default();
         let modules = copied_modules(&loaded, of_modules);
-        Ok(KernelCopy { file: file.to_owned(), files, core, symbols, modules, symbol: OnceLock::new() })
+        let (file, room) = (file.to_owned(), Mutex::new(Room::new()));
+        Ok(KernelCopy { file, files, core, symbols, modules, room, symbol: OnceLock::new() })
     }
 
     /// The code of the kernel, with its names: a core file, too, which is in memory.
@@ -129,7 +159,8 @@ impl KernelCopy {
             };
             runs.push((segment.start.0, bytes.to_vec()));
         }
-        let image = Image::parse(made_core(&runs, &self.symbols.functions(0))).map_err(Refused::Unreadable)?;
+        let image = Image::parse(made_core(&runs, &self.symbols.functions(0)));
+        let image = image.map_err(|why| Refused::of_image(&self.file, why))?;
         Ok(self.identified(image))
     }
 
@@ -144,11 +175,20 @@ impl KernelCopy {
                 None => Refused::NotInCopy(file),
             });
         };
-        let CopiedModule { end, symbols } = copied.as_ref().ok_or_else(|| Refused::TooMuchCode(self.file.clone()))?;
-        let mut code = Vec::new();
+        let CopiedModule { end, symbols } = copied;
+        let from = |size: u64| Svma(at.start.0 + size);
+        let left = |size: u64| end.saturating_sub(at.start.0 + size);
+        // What is read stays in memory, so there has to be room first.
+        let (mut size, mut code) = (0, Vec::new());
+        while let more @ 1.. = self.core.size_up_to(from(size), left(size)) {
+            size += more;
+        }
+        if !self.room.lock().unwrap_or_else(PoisonError::into_inner).take(at.start.0, size) {
+            return Err(Refused::TooMuchCode(self.file.clone()));
+        }
         loop {
-            let from = at.start.0 + code.len() as u64;
-            match self.core.bytes_up_to(Svma(from), end.saturating_sub(from)) {
+            let size = code.len() as u64;
+            match self.core.bytes_up_to(from(size), left(size)) {
                 [] => break,
                 bytes => code.extend_from_slice(bytes),
             }
@@ -158,7 +198,8 @@ impl KernelCopy {
         }
         let place = |address: u64| address.wrapping_sub(at.base.0);
         let core = made_core(&[(place(at.start.0), code)], &functions(symbols, *end, at.base.0));
-        Ok(self.identified(Image::parse(core).map_err(Refused::Unreadable)?))
+        let image = Image::parse(core).map_err(|why| Refused::of_image(&self.file, why))?;
+        Ok(self.identified(image))
     }
 
     /// The file has no build id: that its kernel was at the same place tells that it is the recorded one.
@@ -206,7 +247,7 @@ impl BinarySearch {
         let at = module.loaded?;
         let read = || {
             let copy = self.kernel_copies.read(file)?;
-            let place = module.kernel.as_ref().ok_or_else(|| Refused::UnknownKernel(file.to_owned()))?;
+            let place = module.kernel.as_ref().ok_or(Refused::KernelHidden)?;
             let image = copy.module(&name_of(&module.path), place, at)?;
             Ok(Binary { beside: copy.beside(), ..self.binary(file.to_owned(), image) })
         };
@@ -244,15 +285,10 @@ struct Loaded {
 }
 
 /// Reads `/proc/modules`, by address: `ext4 1048576 2 jbd2,mbcache, Live 0xffffffffc0400000`. Lines that are none of these are passed over.
-fn loaded_modules(path: &Path) -> std::io::Result<Vec<Loaded>> {
-    // Devices and pipes may wait for ever.
-    if !path.metadata()?.is_file() {
-        return Ok(Vec::new());
-    }
+fn loaded_modules(path: &Path) -> Result<Vec<Loaded>, ImageError> {
     let mut loaded = Vec::new();
-    for line in BufReader::new(File::open(path)?.take(MOST_OF_LIST)).split(b'\n') {
-        let line = line?;
-        let text = String::from_utf8_lossy(&line);
+    for line in Lines::of(path, MOST_OF_LIST)? {
+        let text = line?;
         let mut fields = text.split_ascii_whitespace();
         let (Some(name), Some(size), Some(at)) = (fields.next(), fields.next(), fields.nth(3)) else { continue };
         let start = at.strip_prefix("0x").and_then(|at| u64::from_str_radix(at, 16).ok());
@@ -271,12 +307,7 @@ fn loaded_modules(path: &Path) -> std::io::Result<Vec<Loaded>> {
 fn copied_modules(
     loaded: &[Loaded],
     mut symbols: BTreeMap<String, ModuleSymbols>,
-) -> BTreeMap<(String, u64), Option<CopiedModule>> {
-    let mut left = MOST;
-    let mut room = |start: u64, copied: CopiedModule| {
-        left = left.checked_sub(copied.end - start)?;
-        Some(copied)
-    };
+) -> BTreeMap<(String, u64), CopiedModule> {
     let mut modules = BTreeMap::new();
     for Loaded { name, start, end } in loaded {
         let Some(all) = symbols.get(name) else { continue };
@@ -287,7 +318,7 @@ fn copied_modules(
         let begin = code.last().map_or(*start, |symbol| symbol.0);
         let end = data.iter().map(|symbol| symbol.0).find(|next| *next > begin).unwrap_or(*end);
         let copied = CopiedModule { end, symbols: code.to_vec() };
-        modules.insert((name.clone(), *start), room(*start, copied));
+        modules.insert((name.clone(), *start), copied);
     }
     // BPF programs, trampolines, pages of probes: each is a module of its own.
     symbols.retain(|name, _| name == "bpf" || name.starts_with("__builtin__"));
@@ -306,7 +337,7 @@ fn copied_modules(
             let start = symbol.0;
             let copied =
                 CopiedModule { end: end.min(start.saturating_add(MOST_OF_MADE)), symbols: vec![symbol.clone()] };
-            modules.insert((symbol.2.clone(), start), room(start, copied));
+            modules.insert((symbol.2.clone(), start), copied);
         }
     }
     modules
@@ -351,12 +382,8 @@ mod tests {
             ),
         ]);
         let copied = copied_modules(&loaded, symbols);
-        let found: Vec<_> = copied
-            .iter()
-            .map(|((name, start), of)| {
-                (name.as_str(), *start, of.as_ref().unwrap().end, of.as_ref().unwrap().symbols.len())
-            })
-            .collect();
+        let found: Vec<_> =
+            copied.iter().map(|((name, start), of)| (name.as_str(), *start, of.end, of.symbols.len())).collect();
         let made = |name, start, end| (name, at(start), at(end), 1);
         let expected = [
             ("a", at(0), at(0x1000), 2),
@@ -370,15 +397,8 @@ mod tests {
 
     #[test]
     fn there_is_room_for_a_kernels_modules_and_no_more() {
-        let loaded: Vec<Loaded> = (0..3)
-            .map(|number| {
-                let start = KERNEL_MODULES + number * (100 << 20);
-                Loaded { name: format!("m{number}"), start, end: start + (100 << 20) }
-            })
-            .collect();
-        let symbols =
-            loaded.iter().map(|of| (of.name.clone(), vec![(of.start, Kind::Local, "f".to_owned())])).collect();
-        let copied = copied_modules(&loaded, symbols);
-        assert_eq!(copied.values().map(Option::is_some).collect::<Vec<_>>(), [true, true, false]);
+        let mut room = Room::new();
+        let taken = [(1, 100 << 20), (2, 100 << 20), (3, 100 << 20), (1, 100 << 20), (4, 56 << 20), (5, 1)];
+        assert_eq!(taken.map(|(start, bytes)| room.take(start, bytes)), [true, true, false, true, true, false]);
     }
 }

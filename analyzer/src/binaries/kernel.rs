@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use super::build_id_cache::in_build_id_cache;
 use super::debug_file::installed_by_id;
 use super::kallsyms::Symbols;
-use super::{Binary, BinarySearch, DebugFile, NoCode, Refused, Wanted, answers, open_with_code, other_build};
+use super::{Binary, BinarySearch, DebugFile, NoCode, Refused, Wanted, answers, instead, open_with_code, other_build};
 use crate::address::{Avma, FileOffset, Svma};
 use crate::code::{Image, ImageError, MadeFunction};
 use crate::recording::{
@@ -36,7 +36,7 @@ impl BinarySearch {
             _ => return Ok(recorded),
         };
         Ok(named.unwrap_or_else(|why| {
-            let other_build = Some(format!("{why}: its code is taken from the recording"));
+            let other_build = Some(instead(format!("{}: {why}", module.path), "the recording"));
             Binary { other_build, ..recorded }
         }))
     }
@@ -60,7 +60,7 @@ impl BinarySearch {
             match self.open_vmlinux(file, module, place) {
                 Ok(binary) => {
                     let why = copy.and_then(|_| refused.first());
-                    let why = why.map(|why| format!("{why}: its code is taken from {}", binary.file.display()));
+                    let why = why.map(|why| instead(why, binary.file.display()));
                     return Ok(Binary { other_build: binary.other_build.or(why), ..binary });
                 }
                 Err(why) => refused.push(why),
@@ -72,7 +72,7 @@ impl BinarySearch {
     fn open_vmlinux(&self, file: PathBuf, module: &Module, place: &KernelPlace) -> Result<Binary, Refused> {
         let image = open_with_code(&file, module.kind).map_err(|why| match why {
             // Of a boot image, which is a program for the firmware, too, or of another way to pack.
-            Refused::Unreadable(ImageError::NotElf(bytes)) if bytes.starts_with(b"MZ") => {
+            Refused::Malformed { why: ImageError::NotElf(bytes), .. } if bytes.starts_with(b"MZ") => {
                 Refused::CompressedKernel(file.clone())
             }
             why => why,
@@ -92,20 +92,28 @@ impl BinarySearch {
     }
 
     /// The functions of a module of which no code is found: those that the recording names, or else those of the kernel that `perf record` keeps
-    /// of the recorded build.
+    /// of the recorded build, or that came with the recording.
     pub fn known_functions(&self, module: &Module) -> KnownFunctions {
-        if !module.functions.is_empty() || module.kind != ModuleKind::Kernel || self.packed_only {
+        if !module.functions.is_empty() {
             return module.functions.clone();
         }
-        self.kept_functions_of_kernel(module).unwrap_or_default()
+        self.list_of_kernel(module).map(|(_, functions)| functions).unwrap_or_default()
+    }
+
+    /// The file that [`Self::known_functions`] are from; `None` if they are from the recording, or there are none.
+    pub fn list_of_functions(&self, module: &Module) -> Option<PathBuf> {
+        let is_recorded = !module.functions.is_empty();
+        self.list_of_kernel(module).filter(|_| !is_recorded).map(|(list, _)| list)
     }
 
     /// The list may be of another boot of that build, when it was elsewhere.
-    fn kept_functions_of_kernel(&self, module: &Module) -> Option<KnownFunctions> {
-        let (build_id, place) = (module.build_id.as_ref()?, module.kernel.as_ref()?);
-        in_build_id_cache(build_id, "kallsyms").into_iter().find_map(|list| {
-            // Devices and pipes may wait for ever.
-            let symbols = list.is_file().then(|| Symbols::read(&list).ok())??;
+    fn list_of_kernel(&self, module: &Module) -> Option<(PathBuf, KnownFunctions)> {
+        let place = module.kernel.as_ref().filter(|_| module.kind == ModuleKind::Kernel)?;
+        let kept = module.build_id.as_ref().filter(|_| !self.packed_only);
+        let kept = kept.map(|build_id| in_build_id_cache(build_id, "kallsyms")).unwrap_or_default();
+        let packed = self.packed.iter().filter_map(|packed| packed.names(module)).map(Path::to_owned);
+        packed.chain(kept).find_map(|list| {
+            let symbols = Symbols::read(&list).ok()?;
             let of_name = place.symbol.as_deref().and_then(|symbol| symbols.address(symbol));
             let text = of_name.or_else(|| symbols.address("_text")).or_else(|| symbols.address("_stext"))?;
             let below = text.wrapping_sub(place.address.0);
@@ -114,7 +122,8 @@ impl BinarySearch {
                 end: FileOffset(start.saturating_add(size)),
                 name: String::from_utf8_lossy(&name).into_owned(),
             };
-            below.is_multiple_of(PAGE).then(|| KnownFunctions::new(symbols.functions(below).into_iter().map(known)))
+            let functions = || KnownFunctions::new(symbols.functions(below).into_iter().map(known));
+            below.is_multiple_of(PAGE).then(|| (list, functions()))
         })
     }
 

@@ -1,5 +1,6 @@
 //! Where the code of a recorded module is found on disk.
 
+use std::fmt;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,6 +18,7 @@ mod kallsyms;
 mod kcore;
 mod kernel;
 mod kernel_module;
+mod lines;
 mod packed;
 mod refused;
 
@@ -24,6 +26,7 @@ use build_id_cache::in_build_id_cache;
 pub use debug_file::DebugFile;
 use debug_file::linked_by_id;
 pub use elsewhere::{ByBuildId, Elsewhere, Wanted};
+pub use kallsyms::LARGEST_LIST;
 pub use kcore::KernelCopies;
 pub(crate) use kernel::kernel_mappings;
 pub(crate) use kernel_module::module_mappings;
@@ -85,7 +88,7 @@ pub struct BinarySearch {
 }
 
 /// A file that was found for a module.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Binary {
     /// Where it was found: its name in what is said of it.
     pub file: PathBuf,
@@ -182,9 +185,14 @@ impl BinarySearch {
                 None => {}
             }
         }
+        let no_copy = refused.first().map(Refused::to_string);
+        let instead_of_copy = |file: &Path| no_copy.as_deref().map(|why| instead(why, file.display()));
         for Candidate { file, for_other_builds } in self.candidates(module) {
             match open_with_code(&file, module.kind).map(|image| (other_build(&file, &image, module), image)) {
-                Ok((None, image)) => return Ok(self.with_debug_file(file, image, None)),
+                Ok((None, image)) => {
+                    let why = instead_of_copy(&file);
+                    return Ok(self.with_debug_file(file, image, why));
+                }
                 Ok((Some(why), image)) if for_other_builds && of_other_build.is_none() => {
                     of_other_build = Some((file, image, why));
                 }
@@ -194,10 +202,12 @@ impl BinarySearch {
         if let Some((file, image, why)) = of_other_build {
             let option = if self.is_given_for(module) { "--binary" } else { "--symfs" };
             let why = format!("{why}: it stands for {} all the same, for {option} says so", module.path);
+            let why = instead_of_copy(&file).into_iter().chain([why]).collect::<Vec<_>>().join("; ");
             return Ok(self.with_debug_file(file, image, Some(why)));
         }
         if let Some((file, image)) = self.got_elsewhere(module) {
-            return Ok(self.with_debug_file(file, image, None));
+            let why = instead_of_copy(&file);
+            return Ok(self.with_debug_file(file, image, why));
         }
         Err(if module.kind == ModuleKind::Anonymous && refused.is_empty() {
             NoCode::NoFile
@@ -360,6 +370,11 @@ fn answers(given: &BinaryOverride, module: &Module) -> bool {
     }
 }
 
+/// That code is not taken from where it would be, and from where it is, as a sentence.
+fn instead(why: impl fmt::Display, from: impl fmt::Display) -> String {
+    format!("{why}: its code is taken from {from}")
+}
+
 fn base_name(path: &str) -> Option<&str> {
     Path::new(path).file_name()?.to_str()
 }
@@ -381,7 +396,7 @@ fn open_with_code(file: &Path, kind: ModuleKind) -> Result<Image, Refused> {
     };
     let image = image.map_err(|error| match error {
         ImageError::Read { source, .. } if source.kind() == ErrorKind::NotFound => Refused::Missing(file.to_owned()),
-        other => Refused::Unreadable(other),
+        other => Refused::of_image(file, other),
     })?;
     if !image.segments().iter().any(|segment| segment.executable) {
         return Err(Refused::NotExecutable(file.to_owned()));

@@ -18,6 +18,8 @@ pub struct PackedFiles {
     /// The folder that stands for the `/` of that machine.
     root: PathBuf,
     modules: BTreeMap<(String, Option<BuildId>), Result<PackedFile, String>>,
+    /// Where lists of functions are, of modules without a file.
+    names: BTreeMap<(String, Option<BuildId>), PathBuf>,
 }
 
 /// The file of a module.
@@ -36,12 +38,22 @@ pub struct PackedFile {
 impl PackedFiles {
     /// None, below this folder.
     pub fn below(root: PathBuf) -> Self {
-        PackedFiles { root, modules: BTreeMap::new() }
+        PackedFiles { root, ..Self::default() }
     }
 
     /// The module of this recorded path and build id has this file, or none, for a reason that is said in one sentence.
     pub fn insert(&mut self, path: String, build_id: Option<BuildId>, found: Result<PackedFile, String>) {
         self.modules.insert((path, build_id), found);
+    }
+
+    /// The functions of the module of this recorded path and build id are in this list (`kallsyms`).
+    pub fn insert_names(&mut self, path: String, build_id: Option<BuildId>, list: PathBuf) {
+        self.names.insert((path, build_id), list);
+    }
+
+    /// Where a list of a module's functions is.
+    pub(super) fn names(&self, module: &Module) -> Option<&Path> {
+        self.names.get(&(module.path.clone(), module.build_id.clone())).map(PathBuf::as_path)
     }
 
     /// `None` if nobody looked for the module's file.

@@ -1,10 +1,14 @@
 //! Why no file was found for a module.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::address::{Avma, Svma};
 use crate::build_id::BuildId;
 use crate::code::ImageError;
+
+/// The same for the kernel and for its modules.
+const KERNEL_HIDDEN: &str =
+    "the recording does not say where the kernel was: record as root, or with kernel.kptr_restrict=0";
 
 /// Why the code of a module is not known.
 #[derive(Debug, thiserror::Error)]
@@ -13,7 +17,7 @@ pub enum NoCode {
     #[error("the kernel's file was not found; say --binary '[kernel.kallsyms]=VMLINUX'")]
     NoKernel,
     /// It is the kernel's, which is elsewhere after each boot.
-    #[error("the recording does not say where the kernel was: record as root, or with kernel.kptr_restrict=0")]
+    #[error("{KERNEL_HIDDEN}")]
     KernelHidden,
     /// It was made while the program ran.
     #[error("it has no file, and the recording has no code of it")]
@@ -46,9 +50,17 @@ pub enum Refused {
     /// It does not exist.
     #[error("there is no {}", .0.display())]
     Missing(PathBuf),
-    /// It cannot be read.
+    /// It cannot be opened.
     #[error(transparent)]
     Unreadable(ImageError),
+    /// What is in it cannot be read.
+    #[error("{}: {why}", file.display())]
+    Malformed {
+        /// The file that was looked at.
+        file: PathBuf,
+        /// What is wrong with it.
+        why: ImageError,
+    },
     /// It is no program and no library.
     #[error("{} has no executable segment: where its code is loaded is not in it", .0.display())]
     NotExecutable(PathBuf),
@@ -61,6 +73,9 @@ pub enum Refused {
     /// It is a copy of a kernel's memory that nothing identifies.
     #[error("of {} nothing tells that it is the recorded kernel: kallsyms beside it does not say where its code begins", .0.display())]
     UnknownKernel(PathBuf),
+    /// It is a copy of a kernel's memory, and where the recorded kernel was is not known.
+    #[error("{KERNEL_HIDDEN}")]
+    KernelHidden,
     /// It is a copy of a kernel's memory that has nothing of the module.
     #[error("{} has no code of it: it was not loaded when the kernel was copied", .0.display())]
     NotInCopy(PathBuf),
@@ -103,6 +118,16 @@ pub enum Refused {
         /// That of the binary that ran.
         recorded: BuildId,
     },
+}
+
+impl Refused {
+    /// Because of what the file is; the path is said once.
+    pub(super) fn of_image(file: &Path, why: ImageError) -> Self {
+        match why {
+            ImageError::Read { .. } | ImageError::NotAFile(_) => Self::Unreadable(why),
+            why => Self::Malformed { file: file.to_owned(), why },
+        }
+    }
 }
 
 fn joined(refused: &[Refused]) -> String {

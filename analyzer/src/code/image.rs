@@ -91,6 +91,11 @@ impl Image {
         self.bytes.in_memory()
     }
 
+    /// Its bytes, all of which are read and stay in memory: for copies of what ran. None if they cannot be read.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.bytes.get_up_to(0, self.bytes.length())
+    }
+
     /// Which file it is, in the state before anything of it was read; `None` for bytes in memory.
     pub fn identity(&self) -> Option<FileIdentity> {
         self.identity
@@ -159,8 +164,12 @@ impl Image {
 
     /// At most `len` bytes from `start`, fewer at the end of the segment that holds it, none outside of all.
     pub fn bytes_up_to(&self, start: Svma, len: u64) -> &[u8] {
-        let left = self.segment_of(start).map_or(0, |segment| segment.end().0 - start.0);
-        self.bytes_at(start, left.min(len)).unwrap_or_default()
+        self.bytes_at(start, self.size_up_to(start, len)).unwrap_or_default()
+    }
+
+    /// How many bytes [`Self::bytes_up_to`] has, without reading them.
+    pub(crate) fn size_up_to(&self, start: Svma, len: u64) -> u64 {
+        self.segment_of(start).map_or(0, |segment| segment.end().0 - start.0).min(len)
     }
 
     /// Decodes at most `size` bytes from `start`: those of [`Self::bytes_up_to`].

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use crate::binaries::{BinarySearch, NoCode};
+use crate::binaries::{Binary, BinarySearch, NoCode};
 use crate::counting::{AnalysedModule, Code};
 use crate::flow::{Flow, ModuleFlow};
 use crate::recording::ModuleId;
@@ -155,9 +155,11 @@ impl AnalysedFlow {
         Ok(Arc::new(AnalysedModule::of_flows(&[(&self.flow, index)], search.open(&of.module)?)))
     }
 
-    /// Whether a module was counted in the code that the recording has of it.
-    pub(super) fn has_recorded_code(&self, index: usize) -> bool {
-        self.code.get(index).and_then(Option::as_ref).is_some_and(|code| code.binary.is_recorded)
+    /// The code that a module was counted in, where it is a copy of what ran: the recording has it, or a copy of the kernel beside it.
+    pub(super) fn copied_code(&self, index: usize) -> Option<&Binary> {
+        let binary = &self.code.get(index)?.as_ref()?.binary;
+        let is_core = self.flow.modules[index].module.kind.is_kernel() && binary.image.is_core();
+        (binary.is_recorded || is_core).then_some(binary)
     }
 
     /// Why there is no code of a module, where [`Self::code`] says so.

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use ::instructions::Attributes;
 
 use crate::address::Svma;
-use crate::binaries::{BinarySearch, NoCode};
+use crate::binaries::{Binary, BinarySearch, NoCode};
 use crate::build_id::BuildId;
 use crate::code::Block;
 use crate::code::{demangle, instructions};
@@ -130,7 +130,7 @@ pub fn compare(sides: [&AnalysedFlow; 2], search: &BinarySearch, threads: usize)
     let mut pairs: BTreeMap<Identity<'_>, [Option<usize>; 2]> = BTreeMap::new();
     for (side, flow) in sides.into_iter().enumerate() {
         for (index, of) in flow.flow().modules.iter().enumerate() {
-            let Some(identity) = Identity::of(of, flow.has_recorded_code(index)) else { continue };
+            let Some(identity) = Identity::of(of, flow.copied_code(index)) else { continue };
             pairs.entry(identity).or_default()[side] = Some(index);
         }
     }
@@ -153,8 +153,8 @@ fn versions_of_one_program(sides: [&Flow; 2]) -> Option<[String; 2]> {
     is_alone.then_some([before, after])
 }
 
-/// Modules that are the same code: of one build id, or without any, of one path. What recordings have of the kernel, or of code
-/// that was made as it ran, are the functions that were hit, where they were that time: unless all of it is the same, functions are compared.
+/// Modules that are the same code: of one build id, or without any, of one path. What recordings, or copies beside them, have of the kernel or of
+/// code that was made as it ran is what was there that time: unless all of it is the same, functions are compared.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Identity<'a> {
     BuildId(&'a BuildId, bool),
@@ -163,13 +163,13 @@ enum Identity<'a> {
 }
 
 impl<'a> Identity<'a> {
-    /// `None` if nothing ran in it. `recorded`: whether it was counted in the code that the recording has of it.
-    fn of(of: &'a ModuleFlow, recorded: bool) -> Option<Self> {
+    /// `None` if nothing ran in it. `copied`: the copy of what ran that it was counted in.
+    fn of(of: &'a ModuleFlow, copied: Option<&'a Binary>) -> Option<Self> {
         let is_empty = of.ranges.is_empty() && of.samples.is_empty();
-        let Module { path, build_id, kind, code, .. } = &of.module;
-        let identity = match (build_id, code) {
-            (build_id, Some(code)) if recorded && (kind.is_kernel() || build_id.is_none()) => {
-                Identity::Copy(path, code.bytes())
+        let Module { path, build_id, kind, .. } = &of.module;
+        let identity = match (build_id, copied) {
+            (build_id, Some(copied)) if kind.is_kernel() || build_id.is_none() => {
+                Identity::Copy(path, copied.image.bytes())
             }
             (Some(build_id), _) => Identity::BuildId(build_id, of.read),
             (None, _) => Identity::Path(path, of.read),
@@ -214,7 +214,12 @@ impl Sums {
         let code = match flows.len() {
             1 => flow.code(index, search),
             // Blocks of both start and end where one of them shows it.
-            _ if of.read => search.open(&of.module).map(|binary| Arc::new(AnalysedModule::of_flows(&flows, binary))),
+            _ if of.read => {
+                // Copies are beside one recording alone: the search for both does not have them.
+                let copied = flow.copied_code(index).cloned().map(Ok);
+                let binary = copied.unwrap_or_else(|| search.open(&of.module));
+                binary.map(|binary| Arc::new(AnalysedModule::of_flows(&flows, binary)))
+            }
             _ => Err(NoCode::NotReadBefore),
         };
         let code = match code {

@@ -86,13 +86,6 @@ pub struct LoadedAt {
 #[derive(Clone, PartialEq, Eq)]
 pub struct RecordedCode(Arc<[u8]>);
 
-impl RecordedCode {
-    /// The bytes of the file.
-    pub(crate) fn bytes(&self) -> &[u8] {
-        &self.0
-    }
-}
-
 impl fmt::Debug for RecordedCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "RecordedCode({} bytes)", self.0.len())
