@@ -24,7 +24,7 @@ use crate::commands::reporting::ReportArgs;
 use crate::input::{Input, Reader, Reads};
 use crate::output;
 use crate::output::{
-    Align, Colours, Format, Head, Layout, MARKED, Precision, Role, Table, count, counted, print_below, print_head,
+    Align, Colours, Format, Head, Layout, MARKED, Precision, Role, Table, count, more, print_below, print_head,
     rounded, share, share_cells,
 };
 use crate::usage::{CommandLine, wrong_usage};
@@ -226,14 +226,7 @@ impl Report<'_> {
         }
         if dropped > 0 {
             let left_out = share(left_out, instructions);
-            print_below(
-                &format!(
-                    "... {} with {left_out} (--top 0 shows them)",
-                    counted(dropped as u64, "more block", "more blocks")
-                ),
-                out,
-                layout,
-            )?;
+            print_below(&more(dropped, ["block", "blocks"], &left_out), out, layout)?;
         }
         if self.rows.iter().any(|row| row.share.rests_on_little) {
             print_below(MARKED, out, layout)?;

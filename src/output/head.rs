@@ -46,6 +46,14 @@ pub fn print_line(title: &str, text: &str, out: &mut dyn Write, layout: Layout) 
     Ok(())
 }
 
+/// The line below a table that does not have all: `... 5 more rows with 3.10 % (--top 0 shows them)`. `what`: what one is called, and many; `with`:
+/// what they are of all, or nothing.
+pub fn more(number: usize, [one, many]: [&str; 2], with: &str) -> String {
+    let more = counted(number as u64, &format!("more {one}"), &format!("more {many}"));
+    let with = if with.is_empty() { String::new() } else { format!(" with {with}") };
+    format!("... {more}{with} (--top 0 shows them)")
+}
+
 /// A line below a table, broken at words where there is a limit.
 pub fn print_below(text: &str, out: &mut dyn Write, layout: Layout) -> std::io::Result<()> {
     match layout.width() {

@@ -19,7 +19,7 @@ mod xml;
 
 pub use colour::{Colours, Role};
 pub use evidence::evidence;
-pub use head::{head_in_short, head_lines, print_below, print_head, print_line, say_head, weaker_in_short};
+pub use head::{head_in_short, head_lines, more, print_below, print_head, print_line, say_head, weaker_in_short};
 pub use idle::idle;
 pub use layout::{Layout, in_markdown};
 pub use pager::page;

@@ -39,7 +39,7 @@ impl Machine {
 
     /// Looks whether BPF can read the kernel's code, where `/proc/kcore` cannot be. That loads a program for a moment, so only those ask who say it.
     pub fn try_kernel_memory(&mut self, opener: &mut dyn EventOpener) {
-        self.kernel.kernel_text |= !self.kernel.kernel_text && opener.try_kernel_memory().is_ok();
+        self.kernel.kernel_text = self.kernel.kernel_text || opener.try_kernel_memory().is_ok();
     }
 }
 

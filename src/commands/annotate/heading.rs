@@ -29,12 +29,12 @@ pub fn facts(of: &Annotated<'_>, function: &AnnotatedFunction) -> String {
         1.0 => "1 call".to_owned(),
         calls => format!("{} calls", count(calls)),
     }));
-    let seen = function.blocks.iter().filter(|block| code::is_seen(block)).count();
-    let blocks = function.blocks.iter().filter(|block| block.seen != Seen::Padding).count();
     if let Some(why) = of.why_unread(function) {
         facts.push(format!("its code is not known: the recording does not have it, and {why}"));
         return facts.join("; ");
     }
+    let seen = function.blocks.iter().filter(|block| code::is_seen(block)).count();
+    let blocks = function.blocks.iter().filter(|block| block.seen != Seen::Padding).count();
     facts.push(format!("{seen} of {blocks} blocks seen"));
     match &function.loops {
         Some(loops) if loops.len() == 1 => facts.push("1 loop".into()),

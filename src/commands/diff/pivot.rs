@@ -55,8 +55,8 @@ pub fn print(pivot: &Pivot, report: &Report<'_>, out: &mut dyn Write) -> anyhow:
     }
     table.print(out, report.layout)?;
     match pivot.groups.len() {
-        0 => rest(pivot.rows.len(), report.top, ["more row", "more rows"], out)?,
-        groups => rest(groups, report.top, ["more group", "more groups"], out)?,
+        0 => rest(pivot.rows.len(), report.top, ["row", "rows"], out)?,
+        groups => rest(groups, report.top, ["group", "groups"], out)?,
     }
     Ok(())
 }

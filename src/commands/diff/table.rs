@@ -9,7 +9,7 @@ use reports::diff::{Noise, Work};
 
 use super::weaker::DEGRADED;
 use super::{Report, pivot};
-use crate::output::{Align, Role, Table, count, counted, print_line, share};
+use crate::output::{Align, Role, Table, count, more, print_line, share};
 
 /// Prints the whole comparison.
 pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
@@ -29,7 +29,7 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
         functions.row_in(role(noise), function_cells(moved, noise));
     }
     functions.print(out, report.layout)?;
-    rest(comparison.functions.len(), report.top, ["more function", "more functions"], out)?;
+    rest(comparison.functions.len(), report.top, ["function", "functions"], out)?;
     if !comparison.blocks.is_empty() {
         writeln!(out)?;
         let mut blocks = columns(report, "block", &[("function", Align::Left), ("module", Align::Left)]);
@@ -41,7 +41,7 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
             blocks.row_in(role(noise), shares(moved, noise).into_iter().chain(cells).collect());
         }
         blocks.print(out, report.layout)?;
-        rest(comparison.blocks.len(), report.top, ["more block", "more blocks"], out)?;
+        rest(comparison.blocks.len(), report.top, ["block", "blocks"], out)?;
     }
     if !comparison.lines.is_empty() {
         writeln!(out)?;
@@ -52,7 +52,7 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
             lines.row_in(role(noise), shares(moved, noise).into_iter().chain(cells).collect());
         }
         lines.print(out, report.layout)?;
-        rest(comparison.lines.len(), report.top, ["more line", "more lines"], out)?;
+        rest(comparison.lines.len(), report.top, ["line", "lines"], out)?;
     }
     writeln!(out)?;
     mix(report, out)
@@ -179,10 +179,10 @@ pub fn role(noise: Noise) -> Role {
     if noise.is_finding == Some(false) { Role::Dim } else { Role::Plain }
 }
 
-pub(super) fn rest(all: usize, top: usize, [one, many]: [&str; 2], out: &mut dyn Write) -> std::io::Result<()> {
+pub(super) fn rest(all: usize, top: usize, what: [&str; 2], out: &mut dyn Write) -> std::io::Result<()> {
     match all.saturating_sub(top) {
         0 => Ok(()),
-        more => writeln!(out, "... {} (--top 0 shows them)", counted(more as u64, one, many)),
+        left_out => writeln!(out, "{}", more(left_out, what, "")),
     }
 }
 

@@ -1,7 +1,5 @@
 //! Counts by source position, for compilers.
 
-use std::path::Path;
-
 use analyzer::MissingDebugInformation;
 use analyzer::recording::ModuleKind;
 use analyzer::sample_profile::{Names, Placement, SampleProfile, build};
@@ -74,9 +72,8 @@ fn advice(missing: MissingDebugInformation) -> &'static str {
 /// What to do about code of the kernel that is the recording's, which has no lines of the source; `None` if it is that of a file.
 fn code_of_recording(profiled: &Profiled<'_>) -> Option<String> {
     let module = &profiled.module.module;
-    let of_file = profiled.code.binary.file != Path::new(&module.path);
     let what = if module.kind == ModuleKind::Kernel { "VMLINUX" } else { "FILE" };
-    (module.kind.is_kernel() && !of_file).then(|| {
+    (module.kind.is_kernel() && profiled.code.binary.is_recorded).then(|| {
         let path = &module.path;
         format!(
             "its code is that of the recording, which has no lines: name its file, with debug information: --binary '{path}={what}'"

@@ -12,7 +12,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::Report;
 use crate::output::{
-    Align, MARKED, Role, Table, Unit, count, counted, cut_inside, print_below, print_head, rounded, share, share_cells,
+    Align, MARKED, Role, Table, Unit, count, cut_inside, more, print_below, print_head, rounded, share, share_cells,
     times,
 };
 
@@ -37,17 +37,11 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     columns.all().into_iter().for_each(|cells| table.row(cells));
     table.print(out, report.layout)?;
     if let Some((rows, sum)) = left_out {
-        let (rest, what) = (
-            share(sum, report.mix.instructions),
-            if report.is_nested() { ["more group", "more groups"] } else { ["more row", "more rows"] },
-        );
+        let rest = share(sum, report.mix.instructions);
+        let what = if report.is_nested() { ["group", "groups"] } else { ["row", "rows"] };
         let is_shown = report.numbers().any(|number| matches!(number, Number::Share | Number::Executions));
         let of = if is_shown { "" } else { " of the instructions" };
-        print_below(
-            &format!("... {} with {rest}{of} (--top 0 shows them)", counted(rows as u64, what[0], what[1])),
-            out,
-            report.layout,
-        )?;
+        print_below(&more(rows, what, &format!("{rest}{of}")), out, report.layout)?;
     }
     if let Some(left_out) = columns.left_out() {
         print_below(&format!("{left_out} (--format csv has them)"), out, report.layout)?;

@@ -10,7 +10,7 @@ use model::Source;
 
 use super::verdict::sentence;
 use super::{NO_WEIGHT, Report};
-use crate::output::{Align, Table, count, counted, print_head, print_line, share};
+use crate::output::{Align, Table, count, more, print_head, print_line, share};
 
 /// What is left out is named one by one down to this share.
 const NAMED: f64 = 0.0005;
@@ -152,7 +152,7 @@ fn mnemonics(report: &Report<'_>, out: &mut dyn Write) -> std::io::Result<()> {
         table.row(first.into_iter().chain(errors(report, named)).collect());
     }
     table.print(out, report.layout)?;
-    rest.print(["more mnemonic", "more mnemonics"], out)
+    rest.print(["mnemonic", "mnemonics"], out)
 }
 
 fn functions(report: &Report<'_>, out: &mut dyn Write) -> std::io::Result<()> {
@@ -165,7 +165,7 @@ fn functions(report: &Report<'_>, out: &mut dyn Write) -> std::io::Result<()> {
         table.row(first.into_iter().chain(errors(report, named)).collect());
     }
     table.print(out, report.layout)?;
-    rest.print(["more function", "more functions"], out)
+    rest.print(["function", "functions"], out)
 }
 
 fn worst(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
@@ -225,18 +225,12 @@ impl Rest {
         (shown, rest)
     }
 
-    fn print(&self, [one, many]: [&str; 2], out: &mut dyn Write) -> std::io::Result<()> {
-        let Rest { rows, weightless, truth } = self;
-        let truth = percent(*truth);
-        let more = counted(*rows as u64, one, many);
-        match (rows, weightless) {
-            (0, _) => Ok(()),
-            (_, 0) => writeln!(out, "... {more} with {truth} (--top 0 shows them)"),
-            _ => writeln!(
-                out,
-                "... {more} with {truth}, {weightless} of less than {} each (--top 0 shows them)",
-                percent(NO_WEIGHT)
-            ),
+    fn print(&self, what: [&str; 2], out: &mut dyn Write) -> std::io::Result<()> {
+        let Rest { rows, weightless, truth } = *self;
+        let mut with = percent(truth);
+        if weightless > 0 {
+            with += &format!(", {weightless} of less than {} each", percent(NO_WEIGHT));
         }
+        if rows > 0 { writeln!(out, "{}", more(rows, what, &with)) } else { Ok(()) }
     }
 }
