@@ -322,12 +322,18 @@ fn keep(recorder: &mut Recorder, text: &[u8]) {
     recorder.code(&MadeCode::Named { since: 0, pid: KERNEL_PID, names });
 }
 
-#[test]
-fn what_the_recording_has_of_the_kernel_is_read() {
+/// A recording that has the kernel's code, and the folder that it is in.
+fn kept() -> Option<(tempfile::TempDir, String)> {
     let folder = tempfile::tempdir().unwrap();
-    let Some(mut recorder) = recorder(folder.path(), b"[kernel.kallsyms]_text") else { return };
+    let mut recorder = recorder(folder.path(), b"[kernel.kallsyms]_text")?;
     keep(&mut recorder, &text());
     let file = write(folder.path(), recorder, Some(BUILD_ID));
+    Some((folder, file))
+}
+
+#[test]
+fn what_the_recording_has_of_the_kernel_is_read() {
+    let Some((_folder, file)) = kept() else { return };
     assert_eq!(rows(&file, KEYS, &[]), counted());
     let annotated = support::stdout(&["annotate", "-i", &file]);
     assert!(annotated.contains("ffffffff9f000014  jne"), "addresses are those where it ran: {annotated}");
@@ -336,10 +342,7 @@ fn what_the_recording_has_of_the_kernel_is_read() {
 /// Samples of the kernel are 50 of 75 instructions, and 4 of 6 samples: reports of branches say what they are of.
 #[test]
 fn what_only_samples_count_is_said_to_be_left_out_of_branches() {
-    let folder = tempfile::tempdir().unwrap();
-    let Some(mut recorder) = recorder(folder.path(), b"[kernel.kallsyms]_text") else { return };
-    keep(&mut recorder, &text());
-    let file = write(folder.path(), recorder, Some(BUILD_ID));
+    let Some((_folder, file)) = kept() else { return };
     let paths = support::stdout(&["paths", &file]);
     let part = "# left out 66.67 % of all instructions (estimated) are in code that only samples count, and in no path";
     assert!(paths.lines().any(|line| line.starts_with(part)), "{paths}");
@@ -354,10 +357,7 @@ fn what_only_samples_count_is_said_to_be_left_out_of_branches() {
 /// The recording has the kernel's code and no lines of it: its file is asked for, and nobody is told to compile it.
 #[test]
 fn a_profile_by_line_asks_for_the_kernels_file() {
-    let folder = tempfile::tempdir().unwrap();
-    let Some(mut recorder) = recorder(folder.path(), b"[kernel.kallsyms]_text") else { return };
-    keep(&mut recorder, &text());
-    let file = write(folder.path(), recorder, Some(BUILD_ID));
+    let Some((_folder, file)) = kept() else { return };
     let output = support::run(&["export", "--format", "llvm-text", "-i", &file, "--binary", KERNEL]);
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(!output.status.success(), "{said}");
@@ -604,22 +604,30 @@ fn kernels_of_two_boots_are_compared_by_function() {
     }
 }
 
-/// Code of modules is told apart by what is mapped there.
+/// Code of modules is told apart by what is mapped there: from the beginning, or known in the end, if it was loaded meanwhile.
 #[test]
 fn code_of_a_kernel_module_is_its_own() {
-    let folder = tempfile::tempdir().unwrap();
-    let Some(mut recorder) = recorder(folder.path(), b"[kernel.kallsyms]_text") else { return };
-    let path = b"/lib/modules/6.1.0/kernel/fs/ext4/ext4.ko.xz";
-    recorder.map(&Mmap { start: Avma(MODULE), len: 0x1000, pgoff: 0, ..mapping(path) });
-    let text = text();
-    recorder.code(&MadeCode::Executed { time: 0, pid: KERNEL_PID, pieces: vec![(MODULE + 0x100, &text)] });
-    recorder.code(&MadeCode::Named { since: 0, pid: KERNEL_PID, names: vec![(MODULE + 0x100, 31, b"ext4_read")] });
-    recorder.kernel_sample(MODULE + 0x100);
-    let file = write(folder.path(), recorder, Some(BUILD_ID));
-    let csv = support::stdout(&["mix", "-i", &file, "--rows", "module,function,mnemonic", "--format", "csv"]);
-    assert!(csv.lines().any(|line| line.contains("ext4.ko.xz,ext4_read,jne,")), "{csv}");
-    let blocks = support::stdout(&["blocks", "-i", &file, "--format", "json"]);
-    assert!(blocks.contains(r#""start":256"#), "addresses are those in the module: {blocks}");
+    for is_known_in_the_end in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let Some(mut recorder) = recorder(folder.path(), b"[kernel.kallsyms]_text") else { return };
+        let path = b"/lib/modules/6.1.0/kernel/fs/ext4/ext4.ko.xz";
+        let mapping = Mmap { start: Avma(MODULE), len: 0x1000, pgoff: 0, ..mapping(path) };
+        if is_known_in_the_end {
+            recorder.kernel_sample(MODULE + 0x100);
+            recorder.map(&mapping);
+        } else {
+            recorder.map(&mapping);
+            recorder.kernel_sample(MODULE + 0x100);
+        }
+        let text = text();
+        recorder.code(&MadeCode::Executed { time: 0, pid: KERNEL_PID, pieces: vec![(MODULE + 0x100, &text)] });
+        recorder.code(&MadeCode::Named { since: 0, pid: KERNEL_PID, names: vec![(MODULE + 0x100, 31, b"ext4_read")] });
+        let file = write(folder.path(), recorder, Some(BUILD_ID));
+        let csv = support::stdout(&["mix", "-i", &file, "--rows", "module,function,mnemonic", "--format", "csv"]);
+        assert!(csv.lines().any(|line| line.contains("ext4.ko.xz,ext4_read,jne,")), "{csv}");
+        let blocks = support::stdout(&["blocks", "-i", &file, "--format", "json"]);
+        assert!(blocks.contains(r#""start":256"#), "addresses are those in the module: {blocks}");
+    }
 }
 
 /// Where a module of the kernel ran.

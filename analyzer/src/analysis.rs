@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use formats::metadata::Metadata;
 use model::{Features, Rule, Rules, Source};
 use perfdata::{EventDescription, RecordType, Recording};
 use serde::{Deserialize, Serialize};
@@ -189,8 +190,13 @@ impl Summary {
     }
 }
 
-/// What is said of a recording whose recorder never came to complete it.
-const CUT_OFF: &str = "cut off: the recorder was killed, or could not write on; what it recorded last is missing";
+/// What is said of a recording whose recorder never came to complete it. `hbbp record` writes what is kept of code in the end.
+fn cut_off(metadata: &Metadata) -> String {
+    let said = "cut off: the recorder was killed, or could not write on; what it recorded last is missing";
+    let in_the_end =
+        if metadata.events.is_empty() { "" } else { ", and what comes last: code of the kernel, names of JIT code" };
+    format!("{said}{in_the_end}")
+}
 
 /// Counts how often each block of a recorded program was executed.
 ///
@@ -227,7 +233,7 @@ pub fn analyze_paths(
     let trace = traced.source.as_ref().map(|_| traced.kind_of_counts());
     let mut sources = Sources::of(recording.events(), vendor, &tasks.records.samples, &metadata, traced.source);
     tasks.records.learn(&metadata);
-    let mut shortcomings: Vec<String> = recording.was_cut_off().then(|| CUT_OFF.to_owned()).into_iter().collect();
+    let mut shortcomings: Vec<String> = recording.was_cut_off().then(|| cut_off(&metadata)).into_iter().collect();
     let mut degradations = metadata.degradations;
     degradations.append(&mut sources.degradations);
     shortcomings.extend(traced.shortcomings);

@@ -159,6 +159,15 @@ impl Sources {
                 ),
             });
         }
+        let without_a_word =
+            |lbr: &&SourceEvents| !lbr.has_bursts && lbr.events.iter().any(|&event| is_of_software(events, event));
+        if let Some(lbr) = lbr.as_ref().filter(without_a_word) {
+            degradations.push(format!(
+                "{} is counted by software, which has no branch records: these were followed by hbbp, and another tool (perf inject) has left out \
+                 what its recorder noted; counts are wrong, read the recording itself",
+                lbr.name
+            ));
+        }
         let is_used = |index: &usize| [&ebs, &lbr].into_iter().flatten().any(|source| source.events.contains(index));
         let unused = sampled.iter().map(|event| event.index).filter(|index| !is_used(index)).collect();
         let agents = metadata.tracer.as_ref().and_then(|tracer| tracer.agents.as_ref());
@@ -287,6 +296,12 @@ fn best<'a>(candidates: impl Iterator<Item = &'a Candidate<'a>>, rank: fn(Sample
     })
 }
 
+/// Whether the kernel counts the event by itself: it refuses such events branch stacks (`EOPNOTSUPP`, kernel/events/core.c).
+fn is_of_software(events: &[EventDescription], index: usize) -> bool {
+    const SOFTWARE: u32 = 1;
+    events.get(index).is_some_and(|event| event.attr.kind == SOFTWARE)
+}
+
 /// Events of different PMUs (a hybrid machine's) never see the same instruction, nor do those of user and of kernel code.
 fn are_disjoint(one: &EventDescription, other: &EventDescription) -> bool {
     pmu_of(one) != pmu_of(other) || !(sees_user(one) && sees_user(other) || sees_kernel(one) && sees_kernel(other))
@@ -368,6 +383,19 @@ mod tests {
         ];
         assert_eq!(ebs_of(&hybrid, &[5, 5]), [0, 1]);
         assert_eq!(ebs_of(&[event(1, 0, "cpu-clock", PLAIN), event(1, 1, "task-clock", PLAIN)], &[5, 5]), [0]);
+    }
+
+    /// As `perf inject` leaves a recording of bursts: without what the recorder noted of them.
+    #[test]
+    fn branch_stacks_of_software_are_said_to_be_wrong_without_a_word_of_the_recorder() {
+        let said = |kind, config| {
+            let mut of = event(kind, config, "burst:u", PLAIN);
+            of.attr.sample_format = SampleFormat::IP | SampleFormat::BRANCH_STACK;
+            let sources = Sources::of(&[of], Vendor::Other, &[5], &Metadata::default(), None);
+            sources.degradations.iter().any(|sentence| sentence.contains("has left out what its recorder noted"))
+        };
+        assert!(said(1, 9) && said(1, 1));
+        assert!(!said(0, 1) && !said(4, 0x20c4));
     }
 
     #[test]

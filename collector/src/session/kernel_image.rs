@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::ops::Range;
 use std::path::Path;
 
 /// A range of kernel code.
@@ -13,6 +14,13 @@ pub(crate) struct KernelMapping {
     /// Address of the symbol in the mapping's name, by which readers see that the kernel was moved; 0 for modules.
     pub(crate) reference: u64,
     pub(crate) name: String,
+}
+
+impl KernelMapping {
+    /// The addresses that it has.
+    pub(crate) fn range(&self) -> Range<u64> {
+        self.start..self.start.saturating_add(self.length)
+    }
 }
 
 /// Where modules begin on x86-64 (`MODULES_VADDR`): the kernel's image ends before.
@@ -36,8 +44,13 @@ pub(crate) fn kernel_text(kallsyms: &Path) -> Option<KernelMapping> {
     None
 }
 
-/// The modules of `/proc/modules`, under the paths of their files where these are found, else as `[name]`.
-pub(crate) fn modules(list: &str, release: &str) -> Vec<KernelMapping> {
+/// The modules of `proc/modules` below `root`, under the paths of their files where these are found, else as `[name]`; none where the kernel hides
+/// addresses.
+pub(crate) fn modules(root: &Path, release: &str) -> Vec<KernelMapping> {
+    listed(&fs::read_to_string(root.join("proc/modules")).unwrap_or_default(), release)
+}
+
+fn listed(list: &str, release: &str) -> Vec<KernelMapping> {
     let paths = module_paths(&fs::read_to_string(format!("/lib/modules/{release}/modules.dep")).unwrap_or_default());
     // ext4 737280 1 - Live 0xffffffffc0400000
     let module = |line: &str| {
@@ -93,7 +106,7 @@ mod tests {
     fn modules_with_and_without_files() {
         let list = "ext4 737280 1 - Live 0xffffffffc0400000\nhidden 4096 0 - Live 0x0000000000000000\nodd\n";
         assert_eq!(
-            modules(list, "no-such-release"),
+            listed(list, "no-such-release"),
             [KernelMapping { start: 0xffffffffc0400000, length: 737280, reference: 0, name: "[ext4]".into() }]
         );
         let paths = module_paths("kernel/fs/ext4/ext4.ko.xz: kernel/lib/crc16.ko.xz\nkernel/drivers/virtio-net.ko:\n");

@@ -535,7 +535,7 @@ fn complete(
         }
     }
     // What it costs comes after all that was followed: it slows no program.
-    let without_kernel = keep_kernel_code(&mut writer, &mut tally)?;
+    let without_kernel = keep_kernel_code(&mut writer, &mut tally, &machine.kernel.release)?;
     summary.counted();
     summary.metadata.mapped_files = Some(mapped_files);
     summary.metadata.degradations.extend(degradations.into_iter().chain(without_kernel));
@@ -549,12 +549,19 @@ fn complete(
 }
 
 /// Writes the kernel code in which samples fell. Returns what is missing of it, in a sentence.
-fn keep_kernel_code(writer: &mut Writer<BufWriter<File>>, tally: &mut Tally) -> Result<Option<String>, RecordError> {
+fn keep_kernel_code(
+    writer: &mut Writer<BufWriter<File>>,
+    tally: &mut Tally,
+    release: &str,
+) -> Result<Option<String>, RecordError> {
     let hits = std::mem::take(&mut tally.kernel);
     if hits.is_empty() {
         return Ok(None);
     }
-    let KernelCode { bodies, degradation } = hits.copy(Path::new("/"), by_bpf);
+    let KernelCode { modules, bodies, degradation } = hits.copy(Path::new("/"), by_bpf, release);
+    for module in &modules {
+        synthesize::kernel_mapping(writer, module)?;
+    }
     for body in bodies {
         writer.write_user_record(RecordType(RECORD_TYPE), &body)?;
     }

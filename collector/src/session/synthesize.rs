@@ -15,24 +15,29 @@ const CODE: u32 = 5;
 /// Writes the kernel's own mappings. Returns whether the kernel showed where it is.
 pub(crate) fn kernel<W: Write>(writer: &mut Writer<W>, release: &str) -> Result<bool, Error> {
     let Some(text) = kernel_text(Path::new("/proc/kallsyms")) else { return Ok(false) };
-    let list = std::fs::read_to_string("/proc/modules").unwrap_or_default();
-    let sample_id = sample_id(writer.events(), u32::MAX, 0);
-    for KernelMapping { start, length, reference, name } in [text].into_iter().chain(modules(&list, release)) {
-        writer.write_mmap2(&Mmap {
-            cpu_mode: CpuMode::Kernel,
-            pid: u32::MAX,
-            tid: 0,
-            start: Avma(start),
-            len: length,
-            pgoff: reference,
-            file: MappedFile::Unknown,
-            prot: CODE,
-            path: name.as_bytes(),
-            sample_id,
-            ..Mmap::default()
-        })?;
+    for mapping in [text].into_iter().chain(modules(Path::new("/"), release)) {
+        kernel_mapping(writer, &mapping)?;
     }
     Ok(true)
+}
+
+/// Writes a mapping of the kernel.
+pub(crate) fn kernel_mapping<W: Write>(writer: &mut Writer<W>, mapping: &KernelMapping) -> Result<(), Error> {
+    let KernelMapping { start, length, reference, ref name } = *mapping;
+    let sample_id = sample_id(writer.events(), u32::MAX, 0);
+    writer.write_mmap2(&Mmap {
+        cpu_mode: CpuMode::Kernel,
+        pid: u32::MAX,
+        tid: 0,
+        start: Avma(start),
+        len: length,
+        pgoff: reference,
+        file: MappedFile::Unknown,
+        prot: CODE,
+        path: name.as_bytes(),
+        sample_id,
+        ..Mmap::default()
+    })
 }
 
 /// Writes a process: its threads' names and beginnings, and its executable mappings.

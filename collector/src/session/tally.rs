@@ -110,6 +110,7 @@ impl Tally {
         let path = path_of_code(body)?;
         let is_kernel = pid == u32::MAX;
         if is_kernel {
+            self.kernel.map(word(body, 8)?, word(body, 16)?, path);
             return None;
         }
         let id = (record.misc() & MISC_BUILD_ID != 0).then(|| id_in(body)).flatten();

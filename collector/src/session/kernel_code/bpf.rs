@@ -12,6 +12,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use std::path::Path;
 
 use formats::made_code::{KERNEL_PID, MadeCode};
 use perf_event_open_sys::bindings as sys;
@@ -19,7 +20,7 @@ use perfdata::{Avma, Error, EventDescription, Ksymbol, Writer};
 
 use super::{KernelHits, MOST, PIECE};
 use crate::errno::Errno;
-use crate::session::kernel_image::{self, IMAGE_END};
+use crate::session::kernel_image::{self, IMAGE_END, KernelMapping};
 use crate::session::record_layout::{RecordBytes, RecordLayout, word};
 use crate::session::standing::sample_id;
 use crate::sys::{BpfFunction, bpf_program, next_program};
@@ -249,11 +250,8 @@ impl BpfCode {
 
 /// Where modules are, ascending; none where the kernel does not say.
 fn modules() -> Vec<Range<u64>> {
-    let list = std::fs::read_to_string("/proc/modules").unwrap_or_default();
-    let mut ranges: Vec<Range<u64>> = kernel_image::modules(&list, "")
-        .iter()
-        .map(|mapping| mapping.start..mapping.start.saturating_add(mapping.length))
-        .collect();
+    let mut ranges: Vec<Range<u64>> =
+        kernel_image::modules(Path::new("/"), "").iter().map(KernelMapping::range).collect();
     ranges.sort_unstable_by_key(|range| range.start);
     ranges
 }

@@ -60,8 +60,8 @@ fn measure_copy(root: &Path, by_bpf: ByBpf, memory: &Memory, hits: &KernelHits) 
     let bytes: u64 = ranges.iter().map(|range| range.end - range.start).sum();
     let named = median(|| drop(black_box(names())));
     let read = median(|| drop(black_box(copied(memory, ranges.clone()))));
-    let whole = median(|| drop(black_box(hits.copy(root, by_bpf))));
-    let code = hits.copy(root, by_bpf);
+    let whole = median(|| drop(black_box(hits.copy(root, by_bpf, ""))));
+    let code = hits.copy(root, by_bpf, "");
     let written = median(|| {
         let out = BufWriter::with_capacity(1 << 18, tempfile::tempfile().unwrap());
         let mut writer = Writer::create(out, &one_event()).unwrap();

@@ -4,6 +4,7 @@
 //! ```text
 //! samples: addresses of kernel code --+
 //! /proc/kallsyms: functions ----------+-> ranges -> /proc/kcore, or a program of BPF: bytes -> records hbbpcode, hbbpname
+//! /proc/modules: loaded meanwhile ----+-> mappings
 //! events: KSYMBOL, BPF_EVENT ---------+-> programs -> bpf(2): bytes ----> records hbbpcode
 //!         TEXT_POKE -------------------------------------------------> as they are
 //! ```
@@ -16,6 +17,7 @@ mod changes;
 #[cfg(test)]
 mod cost;
 mod kcore;
+mod late_modules;
 mod memory;
 mod symbols;
 
@@ -31,6 +33,8 @@ pub(crate) use bpf::BpfCode;
 pub(crate) use changes::KernelChanges;
 
 use crate::errno::{Errno, plain};
+use crate::session::kernel_image::{KernelMapping, modules};
+use late_modules::{Known, late_modules};
 pub(crate) use memory::by_bpf;
 use memory::{ByBpf, Memory};
 use symbols::Symbols;
@@ -54,11 +58,15 @@ const PIECE: usize = 32 << 10;
 pub(crate) struct KernelHits {
     addresses: BTreeSet<u64>,
     left_out: bool,
+    known: Vec<Known>,
 }
 
-/// What was copied, as bodies of records.
+/// What was copied.
 #[derive(Debug)]
 pub(crate) struct KernelCode {
+    /// Modules of the kernel that were loaded while it was recorded.
+    pub(crate) modules: Vec<KernelMapping>,
+    /// Code and names, as bodies of records.
     pub(crate) bodies: Vec<Vec<u8>>,
     /// What is missing, in a sentence.
     pub(crate) degradation: Option<String>,
@@ -79,6 +87,11 @@ impl KernelHits {
                 self.left_out = true;
             }
         }
+    }
+
+    /// Takes in a mapping of the kernel that the recording has.
+    pub(crate) fn map(&mut self, start: u64, length: u64, path: &[u8]) {
+        self.known.push(Known::new(start, length, path));
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -107,8 +120,9 @@ impl KernelHits {
     }
 
     /// Copies the code around the addresses, and its names: from the files `proc/kcore` and `proc/kallsyms` below `root`; without the first one
-    /// `by_bpf` reads the code. What cannot be read of one is said; the other is read all the same.
-    pub(crate) fn copy(&self, root: &Path, by_bpf: ByBpf) -> KernelCode {
+    /// `by_bpf` reads the code. What cannot be read of one is said; the other is read all the same. `release`: of the kernel, by which the files of
+    /// modules are found that were loaded meanwhile.
+    pub(crate) fn copy(&self, root: &Path, by_bpf: ByBpf, release: &str) -> KernelCode {
         let memory = Memory::open(root, by_bpf);
         let mut addresses: Vec<u64> = self.addresses.iter().copied().collect();
         if let Ok(memory) = &memory {
@@ -138,10 +152,10 @@ impl KernelHits {
                 });
                 let code = copied(&memory, ranges);
                 let nothing = (code.is_empty() && !symbols.functions.is_empty())
-                    .then(|| "kernel code is not in the recording, its functions have their names alone: nothing of it could be read".to_owned());
+                    .then(|| without_code(true, "nothing of it could be read"));
                 (code, nothing.or(missing))
             }
-            Err(why) => (Vec::new(), Some(without_code(&why, !symbols.functions.is_empty()))),
+            Err(why) => (Vec::new(), Some(without_code(!symbols.functions.is_empty(), &without_memory(&why)))),
         };
         let pieces =
             code.iter().flat_map(|(start, bytes)| (*start..).step_by(PIECE).zip(bytes.chunks(PIECE))).collect();
@@ -149,7 +163,9 @@ impl KernelHits {
             symbols.functions.iter().map(|(range, name)| (range.start, range.end - range.start, name.as_bytes()));
         let mut bodies = MadeCode::Executed { time: 0, pid: KERNEL_PID, pieces }.to_record_bodies();
         bodies.extend(MadeCode::Named { since: 0, pid: KERNEL_PID, names: names.collect() }.to_record_bodies());
-        KernelCode { bodies, degradation: degradation.or(without_names) }
+        let (modules, in_place_of_others) = late_modules(modules(root, release), self);
+        let said: Vec<String> = degradation.or(without_names).into_iter().chain(in_place_of_others).collect();
+        KernelCode { modules, bodies, degradation: (!said.is_empty()).then(|| said.join("; ")) }
     }
 }
 
@@ -168,12 +184,17 @@ fn copied(memory: &Memory, ranges: Vec<Range<u64>>) -> Vec<(u64, Vec<u8>)> {
 }
 
 /// What is said where the code cannot be read.
-fn without_code((no_kcore, no_bpf): &(io::Error, Errno), has_names: bool) -> String {
+fn without_code(has_names: bool, why: &str) -> String {
     let names =
         if has_names { ", its functions have their names alone" } else { ", nor are the names of its functions" };
+    format!("kernel code is not in the recording{names}: {why}")
+}
+
+/// Why nothing has the kernel's memory, and what to do.
+fn without_memory((no_kcore, no_bpf): &(io::Error, Errno)) -> String {
     format!(
-        "kernel code is not in the recording{names}: /proc/kcore cannot be read ({}), nor can BPF read the kernel's memory ({no_bpf}); \
-         record with CAP_SYS_ADMIN, or give reports the kernel's vmlinux (--binary)",
+        "/proc/kcore cannot be read ({}), nor can BPF read the kernel's memory ({no_bpf}); record with CAP_SYS_ADMIN, or give reports the \
+         kernel's vmlinux (--binary)",
         plain(no_kcore)
     )
 }
@@ -267,7 +288,7 @@ mod tests {
     fn functions_are_copied_in_which_samples_fell() {
         let root = root(KALLSYMS);
         let hits = hits(&[7, AT + 0x50, AT + 0x44, AT + 0x110, 0x40_1000, u64::MAX, AT + 0x9_0000]);
-        let code = hits.copy(root.path(), NO_BPF);
+        let code = hits.copy(root.path(), NO_BPF, "");
         let (pieces, names) = records(&code);
         assert_eq!(pieces, [(AT + 0x40, 0x140)], "two functions, one after the other");
         assert_eq!(names, [(AT + 0x40, 0xc0, "second".into()), (AT + 0x100, 0x80, "third".into())]);
@@ -280,7 +301,7 @@ mod tests {
                         ffffffff9f000080 T asm_fred_entrypoint_user\nffffffff9f0000c0 T other\nffffffff9f000100 t third\n\
                         ffffffff9f000180 t entry_SYSCALL_compat\t[odd]\nffffffff9f000190 t last\n";
         let root = root(kallsyms);
-        let copy = || records(&hits(&[AT + 0x110]).copy(root.path(), NO_BPF));
+        let copy = || records(&hits(&[AT + 0x110]).copy(root.path(), NO_BPF, ""));
         let third = (AT + 0x100, 0x80, "third".to_owned());
         let expected = vec![(AT, 0x40, "entry_SYSCALL_64".to_owned()), third.clone()];
         assert_eq!(copy(), (vec![(AT, 0x40), (AT + 0x100, 0x80)], expected));
@@ -292,7 +313,7 @@ mod tests {
     #[test]
     fn of_code_without_an_end_the_page_is_copied() {
         let root = root(KALLSYMS);
-        let (pieces, names) = records(&hits(&[AT + 0x1010]).copy(root.path(), NO_BPF));
+        let (pieces, names) = records(&hits(&[AT + 0x1010]).copy(root.path(), NO_BPF, ""));
         assert_eq!((pieces, names), (vec![(AT + PAGE, PAGE as usize)], vec![(AT + PAGE, PAGE, "of_module".into())]));
     }
 
@@ -300,7 +321,7 @@ mod tests {
     fn names_are_recorded_without_the_code_too() {
         let root = root(KALLSYMS);
         fs::remove_file(root.path().join("proc/kcore")).unwrap();
-        let code = hits(&[7, AT + 0x50, AT + 0x1010, u64::MAX, 0u64.wrapping_sub(128)]).copy(root.path(), NO_BPF);
+        let code = hits(&[7, AT + 0x50, AT + 0x1010, u64::MAX, 0u64.wrapping_sub(128)]).copy(root.path(), NO_BPF, "");
         let names = [(AT + 0x40, 0xc0, "second".into()), (AT + PAGE, PAGE, "of_module".into())];
         assert_eq!(records(&code), (Vec::new(), names.to_vec()));
         let said = code.degradation.unwrap();
@@ -337,21 +358,33 @@ mod tests {
             };
             code.bodies.iter().flat_map(executed).collect::<Vec<_>>()
         };
-        let code = hits.copy(root.path(), || Ok(Box::new(memory::tests::SecondPages)));
+        let code = hits.copy(root.path(), || Ok(Box::new(memory::tests::SecondPages)), "");
         assert_eq!(copied(&code), [(AT + 0x40, PAGE - 0x40)], "the second page is not there");
         assert_eq!(code.degradation, None);
-        let code = hits.copy(root.path(), || Ok(Box::new(Nothing)));
+        let code = hits.copy(root.path(), || Ok(Box::new(Nothing)), "");
         assert_eq!(copied(&code), []);
         assert!(code.bodies.len() == 1 && code.degradation.unwrap().ends_with("nothing of it could be read"));
     }
 
     #[test]
+    fn modules_that_were_loaded_meanwhile_are_mapped() {
+        let root = root(KALLSYMS);
+        let list = format!("ext4 4096 1 - Live {:#x}\nidle 4096 0 - Live {:#x}\n", AT + PAGE, AT + 2 * PAGE);
+        fs::write(root.path().join("proc/modules"), list).unwrap();
+        let mut hits = hits(&[AT + 0x1010]);
+        let ext4 = KernelMapping { start: AT + PAGE, length: PAGE, reference: 0, name: "[ext4]".to_owned() };
+        assert_eq!(hits.copy(root.path(), NO_BPF, "none").modules, [ext4]);
+        hits.map(AT + PAGE, PAGE, b"[ext4]");
+        assert_eq!(hits.copy(root.path(), NO_BPF, "none").modules, []);
+    }
+
+    #[test]
     fn what_hides_the_kernel_is_said() {
         let hidden = root("0000000000000000 T _text\n0000000000000000 t second\n");
-        assert_eq!(records(&hits(&[AT]).copy(hidden.path(), NO_BPF)).1, []);
+        assert_eq!(records(&hits(&[AT]).copy(hidden.path(), NO_BPF, "")).1, []);
         for file in ["proc/kcore", "proc/kallsyms"] {
             fs::remove_file(hidden.path().join(file)).unwrap();
-            let code = hits(&[AT]).copy(hidden.path(), NO_BPF);
+            let code = hits(&[AT]).copy(hidden.path(), NO_BPF, "");
             assert!(code.bodies.is_empty() && code.degradation.unwrap().contains("nor are the names"), "{file}");
         }
     }
