@@ -23,6 +23,7 @@ mod mix_words;
 mod reference;
 mod stubs;
 
+pub use annotated::SCHEMA as ANNOTATED_SCHEMA;
 pub use callgrind::{Callgrind, CallgrindError, CallgrindLineError, Object, UNKNOWN};
 pub use document::{BlockList, DocumentError, ListedBlocks, SCHEMA};
 pub(crate) use exact::executed;

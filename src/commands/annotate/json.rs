@@ -7,6 +7,7 @@ use analyzer::annotate::{
     AnnotatedBlock, AnnotatedFunction, AnnotatedInstruction, Branch, CountedLoop, Inlined, Place, SourcePlace, Target,
 };
 use analyzer::paths::{LoopTrips, TripBucket};
+use analyzer::truth::ANNOTATED_SCHEMA;
 use serde_json::{Value, json};
 
 use super::{Annotated, Report, word};
@@ -15,7 +16,7 @@ use super::{Annotated, Report, word};
 pub(super) fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     let functions: Vec<Value> = report.of.annotation.functions.iter().map(|of| function(report, of)).collect();
     let document = json!({
-        "schema": "hbbp-annotate/1",
+        "schema": ANNOTATED_SCHEMA,
         "source": report.head.source,
         "instructions": report.of.instructions,
         "head": report.head,

@@ -6,7 +6,7 @@ use analyzer::annotate::Ranked;
 use analyzer::recording::base_name;
 
 use super::Report;
-use crate::output::{Align, MARKED, Role, Table, print_below, print_head, print_line, share, share_cells, times};
+use crate::output::{Align, MARKED, Role, Table, more, print_below, print_head, print_line, share, share_cells, times};
 
 /// Functions that take so many times as long as all code, with so much of the time, stand out.
 const SLOW: f64 = 2.0;
@@ -53,12 +53,7 @@ pub fn print(report: &Report<'_>, top: usize, out: &mut dyn Write) -> anyhow::Re
         if has_time {
             parts += &format!(", {} of the time", share(rest.iter().map(|of| time(of)).sum(), 1.0));
         }
-        let plural = if rest.len() == 1 { "" } else { "s" };
-        print_below(
-            &format!("... {} more function{plural} with {parts} (--top 0 shows them)", rest.len()),
-            out,
-            report.layout,
-        )?;
+        print_below(&more(rest.len(), ["function", "functions"], &parts), out, report.layout)?;
     }
     if ranked.iter().take(top).any(|of| of.share_interval.rests_on_little) {
         print_below(MARKED, out, report.layout)?;

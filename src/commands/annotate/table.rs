@@ -5,7 +5,7 @@ use std::io::Write;
 use analyzer::annotate::{AnnotatedFunction, Seen, SourceTexts};
 
 use super::{Report, code, heading};
-use crate::output::{Layout, MARKED, Role, in_markdown, print_head, print_line, printable, share};
+use crate::output::{Layout, MARKED, Role, in_markdown, more, print_head, print_line, printable, share};
 
 const NOT_SEEN: &str = "not seen: neither a sample nor a branch stack has it, so it ran seldom or never";
 const NOT_READABLE: &str = "not readable: no instructions could be decoded there";
@@ -28,9 +28,8 @@ pub fn print(report: &Report<'_>, texts: &mut SourceTexts, out: &mut dyn Write) 
     let left_out = annotation.ranked.get(annotation.functions.len()..).unwrap_or_default();
     if !left_out.is_empty() {
         let rest: f64 = left_out.iter().map(|of| of.share).sum();
-        let plural = if left_out.len() == 1 { "" } else { "s" };
-        let more = format!("... {} more function{plural} with {}", left_out.len(), share(rest, 1.0));
-        wrapped(report, &format!("{more} (--top 0 shows them)"), Role::Plain, out)?;
+        let more = more(left_out.len(), ["function", "functions"], &share(rest, 1.0));
+        wrapped(report, &more, Role::Plain, out)?;
     }
     let any = |is: &dyn Fn(&AnnotatedFunction) -> bool| annotation.functions.iter().any(is);
     let says = [

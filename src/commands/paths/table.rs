@@ -7,7 +7,8 @@ use analyzer::paths::{BranchFacts, FoundHistory, FoundPath, Frequency, History, 
 
 use super::Report;
 use crate::output::{
-    Align, Layout, MARKED, Table, count, cut_inside, print_below, print_head, print_line, rounded, share, share_cells,
+    Align, Layout, MARKED, Table, count, cut_inside, more, print_below, print_head, print_line, rounded, share,
+    share_cells,
 };
 
 /// Prints the head and the first paths.
@@ -156,16 +157,12 @@ fn end(all: &[Frequency], report: &Report<'_>, out: &mut dyn Write) -> anyhow::R
     let (shown, rest) = all.split_at(report.top.min(all.len()));
     if !rest.is_empty() {
         let part = share(rest.iter().map(|path| path.share).sum(), 1.0);
-        print_below(&format!("... {} with {part} (--top 0 shows them)", more(rest.len())), out, report.layout)?;
+        print_below(&more(rest.len(), ["path", "paths"], &part), out, report.layout)?;
     }
     if shown.iter().any(|path| path.share_interval.rests_on_little) {
         print_below(MARKED, out, report.layout)?;
     }
     Ok(())
-}
-
-fn more(paths: usize) -> String {
-    format!("{paths} more path{}", if paths == 1 { "" } else { "s" })
 }
 
 fn file_of(path: &str) -> String {
