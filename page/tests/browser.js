@@ -124,16 +124,19 @@ function makePage(connection, sessionId) {
       }
     },
 
-    /** The same at once: null if there is none, and a text if it is covered. */
+    /** The same at once: null if there is none, and a text if it is covered, or not where it was two frames before. */
     place(selector, text, scrolls) {
-      return page.evaluate(`(() => {
+      return page.evaluate(`(async () => {
         const text = ${JSON.stringify(text ?? null)};
         const element = [...document.querySelectorAll(${JSON.stringify(selector)})]
           .find((one) => one.getClientRects().length > 0 && (text === null || one.textContent.trim() === text));
         if (!element) return null;
         if (${scrolls}) element.scrollIntoView({ block: 'center', inline: 'center' });
-        const { x, y, width, height } = element.getClientRects()[0];
-        const at = [x + width / 2, y + height / 2];
+        const middle = () => [...element.getClientRects()].slice(0, 1).flatMap(({ x, y, width, height }) => [x + width / 2, y + height / 2]);
+        const before = middle();
+        for (let frame = 0; frame < 2; frame += 1) await new Promise(requestAnimationFrame);
+        const at = middle();
+        if (String(at) !== String(before)) return 'it moves';
         const there = document.elementFromPoint(...at);
         return element.contains(there) || there?.contains(element) ? at : \`covered by \${there?.outerHTML.slice(0, 200)}\`;
       })()`);

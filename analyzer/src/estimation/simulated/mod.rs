@@ -227,8 +227,7 @@ impl<'a> Simulation<'a> {
         let learn = |(index, (path, uses)): (usize, (&LocatedPath, &Vec<FirstUse>))| {
             self.predictor = half(index);
             let waits: Waits = uses.iter().map(FirstUse::without_wait).collect();
-            left -= self.run(path, &waits, left.min(LONGEST_PATH));
-            self.spending.take();
+            left -= self.run::<false>(path, &waits, left.min(LONGEST_PATH));
             let mut sites = std::mem::take(&mut self.sites);
             sites.resize(uses.len(), NO_SITE);
             sites
@@ -242,14 +241,14 @@ impl<'a> Simulation<'a> {
         let has_other = paths.len() > 1;
         let measure = |(index, (path, waits)): (usize, (&LocatedPath, &Waits))| {
             self.predictor = if has_other { 1 - half(index) } else { half(index) };
-            left -= self.run(path, waits, left.min(LONGEST_PATH));
+            left -= self.run::<true>(path, waits, left.min(LONGEST_PATH));
             self.spending.take()
         };
         paths.iter().zip(waits).enumerate().map(measure).collect()
     }
 
-    /// Runs a path, `most` instructions of it; how many it were.
-    fn run(&mut self, path: &LocatedPath, waits: &Waits, most: usize) -> usize {
+    /// Runs a path, `most` instructions of it, on the predictor, and with `MEASURES` on the pipeline; how many it were.
+    fn run<const MEASURES: bool>(&mut self, path: &LocatedPath, waits: &Waits, most: usize) -> usize {
         self.pipeline.forget_values();
         self.predictors[self.predictor].forget_history();
         self.sites.clear();
@@ -259,8 +258,8 @@ impl<'a> Simulation<'a> {
         for (index, stream) in path.streams.iter().enumerate() {
             let next = path.streams.get(index + 1).copied().flatten();
             let target = next.map_or(0, |next| tag(next.module, next.start.0));
-            let is_known =
-                stream.is_some_and(|stream| self.run_stream(&stream, target, &mut data, &mut executed, most));
+            let is_known = stream
+                .is_some_and(|stream| self.run_stream::<MEASURES>(&stream, target, &mut data, &mut executed, most));
             if executed == most {
                 break;
             }
@@ -274,7 +273,7 @@ impl<'a> Simulation<'a> {
     }
 
     /// Runs a stream until `executed` is `most`; `false` if its code is not known, or cannot have been executed in this way.
-    fn run_stream(
+    fn run_stream<const MEASURES: bool>(
         &mut self,
         stream: &Stream,
         target: u64,
@@ -290,15 +289,16 @@ impl<'a> Simulation<'a> {
             if operation.ip > last.0 || !is_last && matches!(operation.flow, Flow::Known | Flow::Indirect) {
                 return false;
             }
-            // Addresses that are only computed are no uses.
-            let is_use = operation.load.is_some() || operation.store.is_some();
             let uses_left = data.waits.len();
             let (wait, from_store) = data.at(*executed);
             self.sites.extend(std::iter::repeat_n(at, uses_left - data.waits.len()));
-            let wait = wait.filter(|_| is_use);
             let outcome = outcome(&mut self.predictors[self.predictor], operation, stream.module, is_last, target);
-            let cycles = self.pipeline.execute(operation, outcome, wait, from_store);
-            self.spending.add(decoded.part, cycles);
+            if MEASURES {
+                // Addresses that are only computed are no uses.
+                let is_use = operation.load.is_some() || operation.store.is_some();
+                let cycles = self.pipeline.execute(operation, outcome, wait.filter(|_| is_use), from_store);
+                self.spending.add(decoded.part, cycles);
+            }
             *executed += 1;
             if is_last {
                 return true;
