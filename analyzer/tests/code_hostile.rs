@@ -197,11 +197,13 @@ fn fuzz_seeds() {
     let seeds = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/analyzer/seeds/blocks");
     let mut count = 0;
     for entry in std::fs::read_dir(&seeds).unwrap() {
-        let seed = std::fs::read(entry.unwrap().path()).unwrap();
+        let path = entry.unwrap().path();
+        let seed = std::fs::read(&path).unwrap();
         let image = Image::parse(seed[13..].to_vec()).unwrap();
         let blocks =
             BlockMap::build(&image, &FunctionTable::of(&image), &Observed::new(vec![], vec![image.entry()], vec![]));
-        assert!(image.entry().0 == 0 || !blocks.blocks().is_empty());
+        // What fuzzing has found need not begin with an instruction.
+        assert!(image.entry().0 == 0 || !blocks.blocks().is_empty() || path.ends_with("part"));
         invariants::check_input(&seed);
         for offset in 0..seed.len() {
             let mut damaged = seed.clone();
@@ -210,7 +212,7 @@ fn fuzz_seeds() {
         }
         count += 1;
     }
-    assert_eq!(count, 3);
+    assert_eq!(count, 4);
 }
 
 /// Memory of this process, which has run all of the above or some of it, stays far below what hostile numbers ask for.

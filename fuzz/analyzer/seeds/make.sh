@@ -1,6 +1,6 @@
 #!/bin/sh
 # Makes the seeds. Of the `blocks` target: one byte n, n observations of three bytes (see `check` in analyzer/tests/invariants),
-# then an ELF file. Of the `lines` target: sections of debug information (see analyzer/tests/debug_sections). Needs GNU as, ld, objcopy
+# then an ELF file; `part` was found by fuzzing, and is not made here. Of the `lines` target: sections of debug information (see analyzer/tests/debug_sections). Needs GNU as, ld, objcopy
 # and strip, g++, clang++-19 and perl.
 set -e
 cd "$(dirname "$0")"
