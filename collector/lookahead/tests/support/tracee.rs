@@ -47,8 +47,14 @@ impl Tracee {
 
     pub fn wait(&self) -> Event {
         let mut status = 0;
-        // SAFETY: waits for our own child, into a local variable.
-        let got = unsafe { libc::waitpid(self.pid, &mut status, libc::__WALL) };
+        let got = loop {
+            // SAFETY: waits for our own child, into a local variable.
+            let got = unsafe { libc::waitpid(self.pid, &mut status, libc::__WALL) };
+            // A fuzzer's clock sends SIGALRM.
+            if got != -1 || std::io::Error::last_os_error().raw_os_error() != Some(libc::EINTR) {
+                break got;
+            }
+        };
         if got == self.pid && libc::WIFSTOPPED(status) { Event::Stopped(libc::WSTOPSIG(status)) } else { Event::Gone }
     }
 
