@@ -17,8 +17,8 @@ use synthetic::{AROUND, Burst, C, Recorder, burst_metadata};
 use testing::Alone;
 
 /// What every report of such a recording begins its list of degradations with.
-const CUT_OFF: &str = "cut off: the recorder was killed, or could not write on; what it recorded last is missing, and what comes last: code of \
-                       the kernel, names of JIT code";
+const CUT_OFF: &str = "cut off: the recorder was killed, or could not write on; what it recorded last is missing, and if kernel or JIT code ran, \
+                       its bytes or its names";
 
 /// Where a header says how long the data section is, and which features follow it.
 const DATA: usize = 40;

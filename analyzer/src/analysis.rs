@@ -194,7 +194,7 @@ impl Summary {
 fn cut_off(metadata: &Metadata) -> String {
     let said = "cut off: the recorder was killed, or could not write on; what it recorded last is missing";
     let in_the_end =
-        if metadata.events.is_empty() { "" } else { ", and what comes last: code of the kernel, names of JIT code" };
+        if metadata.events.is_empty() { "" } else { ", and if kernel or JIT code ran, its bytes or its names" };
     format!("{said}{in_the_end}")
 }
 

@@ -134,7 +134,9 @@ function makePage(connection, sessionId) {
         if (${scrolls}) element.scrollIntoView({ block: 'center', inline: 'center' });
         const middle = () => [...element.getClientRects()].slice(0, 1).flatMap(({ x, y, width, height }) => [x + width / 2, y + height / 2]);
         const before = middle();
-        for (let frame = 0; frame < 2; frame += 1) await new Promise(requestAnimationFrame);
+        // Where no frames come, time goes on.
+        const frame = () => Promise.race([requestAnimationFrame, (then) => setTimeout(then, 1000)].map((when) => new Promise(when)));
+        for (let passed = 0; passed < 2; passed += 1) await frame();
         const at = middle();
         if (String(at) !== String(before)) return 'it moves';
         const there = document.elementFromPoint(...at);

@@ -163,8 +163,8 @@ impl Sources {
             |lbr: &&SourceEvents| !lbr.has_bursts && lbr.events.iter().any(|&event| is_of_software(events, event));
         if let Some(lbr) = lbr.as_ref().filter(without_a_word) {
             degradations.push(format!(
-                "{} is counted by software, which has no branch records: these were followed by hbbp, and another tool (perf inject) has left out \
-                 what its recorder noted; counts are wrong, read the recording itself",
+                "{} is an event of software, which has no branch records: these are bursts of hbbp, and another tool (perf inject?) has left out what \
+                 its recorder noted; counts are wrong, read the recording itself",
                 lbr.name
             ));
         }

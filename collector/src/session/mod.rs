@@ -548,24 +548,24 @@ fn complete(
     Ok(Summary { bytes, ..summary })
 }
 
-/// Writes the kernel code in which samples fell. Returns what is missing of it, in a sentence.
+/// Writes the kernel code in which samples fell. Returns what is missing of it, in sentences.
 fn keep_kernel_code(
     writer: &mut Writer<BufWriter<File>>,
     tally: &mut Tally,
     release: &str,
-) -> Result<Option<String>, RecordError> {
+) -> Result<Vec<String>, RecordError> {
     let hits = std::mem::take(&mut tally.kernel);
     if hits.is_empty() {
-        return Ok(None);
+        return Ok(Vec::new());
     }
-    let KernelCode { modules, bodies, degradation } = hits.copy(Path::new("/"), by_bpf, release);
+    let KernelCode { modules, bodies, degradation, unclear_modules } = hits.copy(Path::new("/"), by_bpf, release);
     for module in &modules {
         synthesize::kernel_mapping(writer, module)?;
     }
     for body in bodies {
         writer.write_user_record(RecordType(RECORD_TYPE), &body)?;
     }
-    Ok(degradation)
+    Ok(degradation.into_iter().chain(unclear_modules).collect())
 }
 
 /// Says which features a stream has no room for. The metadata is one of them: a shorter one takes its place.

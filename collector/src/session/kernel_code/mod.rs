@@ -70,6 +70,8 @@ pub(crate) struct KernelCode {
     pub(crate) bodies: Vec<Vec<u8>>,
     /// What is missing, in a sentence.
     pub(crate) degradation: Option<String>,
+    /// The same of modules that were loaded meanwhile.
+    pub(crate) unclear_modules: Option<String>,
 }
 
 impl KernelHits {
@@ -163,9 +165,8 @@ impl KernelHits {
             symbols.functions.iter().map(|(range, name)| (range.start, range.end - range.start, name.as_bytes()));
         let mut bodies = MadeCode::Executed { time: 0, pid: KERNEL_PID, pieces }.to_record_bodies();
         bodies.extend(MadeCode::Named { since: 0, pid: KERNEL_PID, names: names.collect() }.to_record_bodies());
-        let (modules, in_place_of_others) = late_modules(modules(root, release), self);
-        let said: Vec<String> = degradation.or(without_names).into_iter().chain(in_place_of_others).collect();
-        KernelCode { modules, bodies, degradation: (!said.is_empty()).then(|| said.join("; ")) }
+        let (modules, unclear_modules) = late_modules(modules(root, release), self);
+        KernelCode { modules, bodies, degradation: degradation.or(without_names), unclear_modules }
     }
 }
 
