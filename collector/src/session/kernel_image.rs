@@ -66,13 +66,20 @@ fn listed(list: &str, release: &str) -> Vec<KernelMapping> {
     list.lines().filter_map(module).collect()
 }
 
+/// The name of a module by the path of its file, or of `[ext4]`, as it is called without one.
+pub(crate) fn module_name(path: &str) -> String {
+    if let Some(name) = path.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+        return name.to_owned();
+    }
+    let file = path.rsplit('/').next().unwrap_or(path);
+    file.split(".ko").next().unwrap_or(file).replace('-', "_")
+}
+
 /// Module name -> path, from the left sides of `modules.dep`: `kernel/fs/ext4/ext4.ko.xz: kernel/lib/crc16.ko.xz`.
 fn module_paths(dependencies: &str) -> HashMap<String, String> {
     let entry = |line: &str| {
         let path = line.split_once(':')?.0;
-        let file = path.rsplit('/').next()?;
-        let name = file.split(".ko").next()?.replace('-', "_");
-        Some((name, path.to_owned()))
+        Some((module_name(path), path.to_owned()))
     };
     dependencies.lines().filter_map(entry).collect()
 }

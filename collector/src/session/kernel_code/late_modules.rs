@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::KernelHits;
-use crate::session::kernel_image::KernelMapping;
+use crate::session::kernel_image::{KernelMapping, module_name};
 
 /// A mapping of the kernel that the recording has.
 #[derive(Clone, Debug)]
@@ -20,18 +20,18 @@ impl Known {
         Self { range: start..start.saturating_add(length), name }
     }
 
+    /// Whether it is that of a module of this name. Paths are not compared: files come and go.
+    fn is(&self, module: &KernelMapping, name: &str) -> bool {
+        self.range.start == module.start && self.name == name
+    }
+
+    fn overlaps(&self, range: &Range<u64>) -> bool {
+        self.range.start < range.end && range.start < self.range.end
+    }
+
     fn is_of_image(&self) -> bool {
         self.name.starts_with("[kernel.kallsyms]")
     }
-}
-
-/// The name of a module by its path (`/lib/modules/6.1.0/kernel/fs/ext4/ext4.ko.xz`), or of `[ext4]`: whether its file is found may change.
-fn module_name(path: &str) -> String {
-    if let Some(name) = path.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-        return name.to_owned();
-    }
-    let file = path.rsplit('/').next().unwrap_or(path);
-    file.split(".ko").next().unwrap_or(file).replace('-', "_")
 }
 
 /// Those of `listed` in which samples fell and of which no mapping is known. And a sentence on those of which nobody knows when they came: they are
@@ -44,20 +44,15 @@ pub(super) fn late_modules(mut listed: Vec<KernelMapping>, hits: &KernelHits) ->
         module.length = module.length.min(next - module.start);
     }
     let names: Vec<String> = listed.iter().map(|module| module_name(&module.name)).collect();
-    let is_there = |known: &Known| {
-        known.is_of_image()
-            || listed.iter().zip(&names).any(|(module, name)| module.start == known.range.start && *name == known.name)
-    };
-    let gone: Vec<&Known> = hits.known.iter().filter(|known| !is_there(known)).collect();
+    let is_listed =
+        |known: &&Known| listed.iter().zip(&names).any(|(module, name)| known.is(module, name)) || known.is_of_image();
+    let gone: Vec<&Known> = hits.known.iter().filter(|known| !is_listed(known)).collect();
     let (mut new, mut unclear) = (Vec::new(), Vec::new());
     for (module, name) in listed.iter().zip(&names) {
-        let range = module.range();
-        let is_known = hits.known.iter().any(|known| known.range.start == module.start && known.name == *name);
-        if is_known || !hits.any_in(range.clone()) {
+        if hits.known.iter().any(|known| known.is(module, name)) || !hits.any_in(module.range()) {
             continue;
         }
-        let overlaps = |known: &&Known| known.range.start < range.end && range.start < known.range.end;
-        if gone.iter().any(|known| known.name == *name || overlaps(known)) {
+        if gone.iter().any(|known| known.name == *name || known.overlaps(&module.range())) {
             unclear.push(name.as_str());
         } else {
             new.push(module.clone());
