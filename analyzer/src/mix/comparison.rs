@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use regex::bytes::{Regex, RegexBuilder};
+use regex_lite::{Regex, RegexBuilder};
 
 /// A test that a value of a key passes or not: an operator and what is after it.
 #[derive(Clone, Debug)]
@@ -44,9 +44,14 @@ pub enum ComparisonError {
         /// What is after it.
         value: String,
     },
-    /// After `~` and `!~`: what is wrong, and where.
-    #[error("{0}")]
-    Regex(String),
+    /// After `~` and `!~`: what is there, and what is wrong with it.
+    #[error("{value:?} cannot be used as a regular expression: {why}")]
+    Regex {
+        /// What is there.
+        value: String,
+        /// What is wrong with it.
+        why: String,
+    },
 }
 
 impl Comparison {
@@ -77,8 +82,12 @@ impl Comparison {
             ">" => number(Order::More)?,
             ">=" => number(Order::AtLeast)?,
             "~" | "!~" => {
-                let regex = RegexBuilder::new(value).unicode(false).size_limit(REGEX_SIZE).build();
-                Test::Matches(regex.map_err(|error| ComparisonError::Regex(error.to_string()))?)
+                let regex = RegexBuilder::new(value).size_limit(REGEX_SIZE).build();
+                let failed = |error: regex_lite::Error| ComparisonError::Regex {
+                    value: value.to_owned(),
+                    why: error.to_string(),
+                };
+                Test::Matches(regex.map_err(failed)?)
             }
             _ => Test::Is(split_values(value)),
         };
@@ -94,7 +103,7 @@ impl Comparison {
     pub(crate) fn names(&self, value: &str) -> bool {
         match &self.test {
             Test::Is(patterns) => patterns.iter().any(|pattern| matches(pattern, value)),
-            Test::Matches(regex) => regex.is_match(value.as_bytes()),
+            Test::Matches(regex) => regex.is_match(value),
             Test::Number(order, other) => value.parse::<u64>().is_ok_and(|number| match order {
                 Order::Less => number < *other,
                 Order::AtMost => number <= *other,
@@ -237,10 +246,10 @@ mod tests {
     }
 
     #[test]
-    fn wrong_comparisons_say_what_is_wrong_and_where() {
+    fn wrong_comparisons_say_what_is_wrong() {
         let wrong = |text: &str| Comparison::read(text).unwrap_err().to_string();
         assert_eq!(wrong(">=many"), "\"many\" is no whole number, and >= compares with one: >=8");
-        assert!(wrong("~a(b").contains("unclosed group"), "{}", wrong("~a(b"));
+        assert!(wrong("~a(b").contains("open group without closing"), "{}", wrong("~a(b"));
         // One that would take all memory.
         assert!(wrong("~(((x{1000}){1000}){1000})").contains("size limit"), "{}", wrong("~(((x{1000}){1000}){1000})"));
         assert!(Comparison::read("mov").unwrap().is_none());
