@@ -1,11 +1,14 @@
-//! What one file has: the flow of a recording (in an archive or not), of a file of `hbbp merge`, or of exact counts, as `hbbp merge` reads them.
+//! What one file has: the flow of a recording (in an archive or not), of a file of `hbbp merge`, or of exact counts, as `hbbp merge` reads them;
+//! of profiles of OpenTelemetry, the flow of each service on each host.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use ::reports::recordings_of_owners;
 use analyzer::counting::Detail;
 use analyzer::flow::{Counted, Flow};
 use analyzer::recording::{Subset, metadata_of};
@@ -13,6 +16,7 @@ use analyzer::{BinarySearch, Options, Origin, analyze};
 use anyhow::{Context, bail};
 use archive::{Opened, is_archive};
 use model::Rules;
+use otlp::{OfOwner, is_otlp};
 use perfdata::{Features, Recording};
 
 /// What a file has.
@@ -24,10 +28,23 @@ pub struct Found {
     pub source: &'static str,
     /// What the recording says of itself and its machine.
     pub features: Features,
+    /// What service it is of, if it says so.
+    pub service: Option<String>,
+    /// Which version of the service, if it says so.
+    pub version: Option<String>,
     /// When the recording ended, if it says so.
     pub ended: Option<SystemTime>,
     /// What is weaker than it could be, in sentences.
     pub weaker: Vec<String>,
+}
+
+/// What a file has that was not known.
+#[derive(Debug, Default)]
+pub struct New {
+    /// Each content, by what tells it from all others.
+    pub found: Vec<(String, Found)>,
+    /// What else is to be said of the file.
+    pub notes: Vec<String>,
 }
 
 /// A file's content in a number: BLAKE3, as `b3sum` prints it.
@@ -56,6 +73,8 @@ pub enum Evidence {
     File(PathBuf),
     /// An archive of a recording.
     Archive(Box<Opened>),
+    /// Profiles of OpenTelemetry.
+    Profiles(PathBuf),
 }
 
 impl Evidence {
@@ -69,43 +88,45 @@ impl Evidence {
         }
         match begin_of(file)?.starts_with(&ZSTD) && is_archive(file) {
             true => Ok(Evidence::Archive(Box::new(Opened::new(file).context("the archive")?))),
+            false if is_otlp(file) => Ok(Evidence::Profiles(file.to_owned())),
             false => Ok(Evidence::File(file.to_owned())),
         }
     }
 
-    /// What tells its content from all others: a recording counts once, in an archive and out of it.
-    ///
-    /// # Errors
-    /// It cannot be read.
-    pub fn id(&self) -> anyhow::Result<String> {
-        id_of(&self.place())
-    }
-
-    /// Reads it. `damaged`: a recording that is cut short or damaged is taken as far as it goes.
+    /// Reads what is not among the `known` contents: a recording counts once, in an archive and out of it. `damaged`: a recording that is
+    /// cut short or damaged is taken as far as it goes.
     ///
     /// # Errors
     /// It cannot be read, is none of these, or has nothing to count.
-    pub fn read(&self, search: &BinarySearch, damaged: bool, threads: usize) -> anyhow::Result<Found> {
-        let place = self.place();
-        if begin_of(&place)?.trim_ascii_start().starts_with(b"{") {
-            let Counted { flow, origin, notes } = Counted::read(&place, search)?;
-            let source = if origin == Origin::Exact { "exact" } else { "flow" };
-            return Ok(Found { flow, source, features: Features::default(), ended: None, weaker: notes });
+    pub fn read(
+        &self,
+        known: &HashSet<String>,
+        search: &BinarySearch,
+        damaged: bool,
+        threads: usize,
+    ) -> anyhow::Result<New> {
+        let (place, analyzing) = (self.place(), Analyzing { search, damaged, threads });
+        let id = id_of(&place)?;
+        if known.contains(&id) {
+            return Ok(New::default());
         }
-        let recording = Recording::open(&place)?;
-        match self {
-            Evidence::File(_) => of_recording(&recording, search, damaged, threads),
+        let found = match self {
+            Evidence::Profiles(_) => return analyzing.profiles(&place, &id, known),
+            Evidence::File(_) if begin_of(&place)?.trim_ascii_start().starts_with(b"{") => counted(&place, search)?,
+            Evidence::File(_) => analyzing.recording(&Recording::open(&place)?)?,
             Evidence::Archive(opened) => {
-                let mut found = of_recording(&recording, &opened.search(search.clone()), damaged, threads)?;
+                let search = &opened.search(search.clone());
+                let mut found = Analyzing { search, ..analyzing }.recording(&Recording::open(&place)?)?;
                 found.weaker.extend_from_slice(opened.notes());
-                Ok(found)
+                found
             }
-        }
+        };
+        Ok(New { found: vec![(id, found)], notes: Vec::new() })
     }
 
     fn place(&self) -> PathBuf {
         match self {
-            Evidence::File(file) => file.clone(),
+            Evidence::File(file) | Evidence::Profiles(file) => file.clone(),
             Evidence::Archive(opened) => opened.place(),
         }
     }
@@ -123,42 +144,97 @@ const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// As the note ends that `perfdata` makes of a file with less data than its header says.
 const CUT_SHORT: &str = "it was cut short";
 
-fn of_recording(recording: &Recording, search: &BinarySearch, damaged: bool, threads: usize) -> anyhow::Result<Found> {
-    // A flow is of all that was seen: no source is chosen for any block.
-    let rules = Rules::default();
-    let options = Options {
-        search: search.clone(),
-        subset: Subset::Whole,
-        group_by: Default::default(),
-        detail: Detail::Branches,
-        core: None,
-        threads,
-        rules: &rules,
-    };
-    let analysis = analyze(recording, &options, &|_| ())?;
-    let summary = &analysis.summary;
-    if summary.records.samples.iter().all(|samples| *samples == 0) {
-        bail!("the recording has no samples: record something that runs longer, or sample more often");
+/// What a merged file has, or a file of exact counts.
+fn counted(file: &Path, search: &BinarySearch) -> anyhow::Result<Found> {
+    let Counted { flow, origin, notes } = Counted::read(file, search)?;
+    let source = if origin == Origin::Exact { "exact" } else { "flow" };
+    Ok(Found { flow, source, features: Features::default(), service: None, version: None, ended: None, weaker: notes })
+}
+
+/// How recordings are read.
+#[derive(Clone, Copy)]
+struct Analyzing<'a> {
+    search: &'a BinarySearch,
+    damaged: bool,
+    threads: usize,
+}
+
+impl Analyzing<'_> {
+    fn recording(&self, recording: &Recording) -> anyhow::Result<Found> {
+        // A flow is of all that was seen: no source is chosen for any block.
+        let rules = Rules::default();
+        let options = Options {
+            search: self.search.clone(),
+            subset: Subset::Whole,
+            group_by: Default::default(),
+            detail: Detail::Branches,
+            core: None,
+            threads: self.threads,
+            rules: &rules,
+        };
+        let analysis = analyze(recording, &options, &|_| ())?;
+        let summary = &analysis.summary;
+        if summary.records.samples.iter().all(|samples| *samples == 0) {
+            bail!("the recording has no samples: record something that runs longer, or sample more often");
+        }
+        let mut weaker: Vec<String> = summary.records.damage_in_words().into_iter().collect();
+        if summary.records.malformed > 0 {
+            weaker.push(format!("{} records could not be read", summary.records.malformed));
+        }
+        let is_damaged = !weaker.is_empty() || recording.was_cut_off();
+        weaker.extend_from_slice(recording.notes());
+        // The whole file has another content, and would count beside what there is of it now.
+        if !self.damaged && (is_damaged || weaker.iter().any(|note| note.ends_with(CUT_SHORT))) {
+            bail!("{}: give the whole file, or take what there is with --damaged", weaker.join("; "));
+        }
+        let lost = summary.records.lost_in_all();
+        if lost > 0 {
+            weaker.push(format!("{lost} samples were lost"));
+        }
+        let others =
+            summary.shortcomings.iter().chain(&summary.degradations).filter(|sentence| !weaker.contains(sentence));
+        weaker.extend(others.cloned().collect::<Vec<_>>());
+        let (source, features) = (analysis.source(), recording.features().clone());
+        let (flow, ended) = (analysis.flow.unwrap_or_default().into_flow(), ended(recording)?);
+        Ok(Found { flow, source, features, service: None, version: None, ended, weaker })
     }
-    let mut weaker: Vec<String> = summary.records.damage_in_words().into_iter().collect();
-    if summary.records.malformed > 0 {
-        weaker.push(format!("{} records could not be read", summary.records.malformed));
+
+    /// What each service did on each host, of profiles with this id.
+    fn profiles(&self, file: &Path, id: &str, known: &HashSet<String>) -> anyhow::Result<New> {
+        let owners = recordings_of_owners(file, self.search)?;
+        let (mut new, all, mut nothing) = (New::default(), owners.len(), None);
+        for owner in owners {
+            let id = id_of_owner(id, &owner);
+            match owner.recording {
+                Ok(_) if known.contains(&id) => {}
+                Ok(bytes) => {
+                    let found = self.recording(&Recording::from_bytes(bytes)?)?;
+                    new.found.push((id, Found { service: owner.service, version: owner.version, ..found }));
+                }
+                Err(why) => {
+                    let names: Vec<String> = [owner.service, owner.version, owner.host].into_iter().flatten().collect();
+                    let whose = if names.is_empty() { "nobody named".to_owned() } else { names.join(", ") };
+                    new.notes.push(format!("of its profiles, those of {whose}: {why}"));
+                    nothing.get_or_insert(why);
+                }
+            }
+        }
+        match nothing {
+            Some(why) if new.notes.len() == all => Err(why.into()),
+            _ => Ok(new),
+        }
     }
-    let is_damaged = !weaker.is_empty() || recording.was_cut_off();
-    weaker.extend_from_slice(recording.notes());
-    // The whole file has another content, and would count beside what there is of it now.
-    if !damaged && (is_damaged || weaker.iter().any(|note| note.ends_with(CUT_SHORT))) {
-        bail!("{}: give the whole file, or take what there is with --damaged", weaker.join("; "));
+}
+
+/// What tells what a service did on a host from all others, of a file with this id.
+fn id_of_owner(file: &str, owner: &OfOwner) -> String {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(file.as_bytes());
+    for name in [&owner.host, &owner.service, &owner.version] {
+        // No name has a byte that UTF-8 has not.
+        hasher.update(b"\xff").update(name.as_deref().unwrap_or_default().as_bytes());
     }
-    let lost = summary.records.lost_in_all();
-    if lost > 0 {
-        weaker.push(format!("{lost} samples were lost"));
-    }
-    let others = summary.shortcomings.iter().chain(&summary.degradations).filter(|sentence| !weaker.contains(sentence));
-    weaker.extend(others.cloned().collect::<Vec<_>>());
-    let (source, features) = (analysis.source(), recording.features().clone());
-    let ended = ended(recording)?;
-    Ok(Found { flow: analysis.flow.unwrap_or_default().into_flow(), source, features, ended, weaker })
+    hasher.finalize().to_string()
 }
 
 /// When a recording ended: as `perf record -k` says it, at its last sample, or as `hbbp record` does.

@@ -18,7 +18,7 @@ use crate::store::{Batch, Store};
 use crate::tables::Table;
 use crate::writer::write_batch;
 use incoming::{Incoming, Local};
-use recording::{Ingested, table_of};
+use recording::{Arrived, Ingested, table_of};
 
 /// Put recordings into a store
 ///
@@ -30,16 +30,16 @@ pub struct Args {
     /// Folder of the store; it is made if it is not there
     store: PathBuf,
 
-    /// Recordings, archives of them, merged files, or exact counts (from `hbbp truth`); folders and s3://BUCKET/PREFIX stand for all in
+    /// Recordings, archives of them, profiles of OpenTelemetry, merged files, or exact counts (from `hbbp truth`); folders and s3://BUCKET/PREFIX stand for all in
     /// them that is called *.data or *.tar.zst
     #[arg(required = true)]
     files: Vec<PathBuf>,
 
-    /// What service they are of
+    /// What service they are of [default: the one that profiles of OpenTelemetry name]
     #[arg(long, value_name = "NAME")]
     service: Option<String>,
 
-    /// Which version of the service ran
+    /// Which version of the service ran [default: the one that profiles of OpenTelemetry name]
     #[arg(long, value_name = "NAME")]
     version: Option<String>,
 
@@ -96,7 +96,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     let store = Store::open_or_make(&args.store)?;
     let mut arriving = Arriving { store: &store, known: Known::default(), waiting: BTreeMap::new(), rows: 0, twice: 0 };
     arriving.known.update(&store).await?;
-    let (mut files, mut read, mut skipped, mut days) = (0, 0, 0, HashSet::new());
+    let (mut files, mut read, mut recordings, mut skipped, mut days) = (0, 0, 0, 0, HashSet::new());
     let threads = args.threads.map(usize::from);
     let threads = threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     let search = search(args);
@@ -121,12 +121,21 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
         let local: Vec<_> = futures::stream::iter(&together).map(Incoming::local).buffered(COPIES).collect().await;
         for found in read_together(&local, (args, &search), &arriving.known.ids, threads) {
             match found {
-                Ok(None) => arriving.twice += 1,
-                Ok(Some(found)) => {
-                    let weaker = found.weaker.iter().flat_map(|weaker| weaker.lines());
-                    weaker.for_each(|note| *notes.entry(note.to_owned()).or_default() += 1);
-                    days.insert(found.labels.day);
-                    read += usize::from(arriving.add(found));
+                Ok(arrived) => {
+                    let of_recordings = arrived.recordings.iter().flat_map(|found| &found.weaker);
+                    // Recordings of one file say the same of it.
+                    let said: BTreeSet<&str> = of_recordings
+                        .flat_map(|weaker| weaker.lines())
+                        .chain(arrived.notes.iter().map(String::as_str))
+                        .collect();
+                    said.into_iter().for_each(|note| *notes.entry(note.to_owned()).or_default() += 1);
+                    days.extend(arrived.recordings.iter().map(|found| found.labels.day));
+                    let came = arriving.add(arrived.recordings);
+                    recordings += came;
+                    match came {
+                        0 => arriving.twice += 1,
+                        _ => read += 1,
+                    }
                 }
                 Err(error) if args.keep_going => {
                     skipped += 1;
@@ -151,8 +160,10 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     notes.iter().for_each(|(note, of)| say(&format!("{of} of {files} files: {note}")));
     let were_there = if arriving.twice > 0 { format!("; {} were there before", arriving.twice) } else { String::new() };
     let left_out = if skipped > 0 { format!("; {skipped} left out") } else { String::new() };
+    // Profiles of OpenTelemetry have several.
+    let several = if recordings > read { format!(", {recordings} recordings") } else { String::new() };
     eprintln!(
-        "hbbp-fleet: {read} of {files} files put into {}, of {} days{were_there}{left_out}",
+        "hbbp-fleet: {read} of {files} files put into {}{several}, of {} days{were_there}{left_out}",
         args.store.display(),
         days.len()
     );
@@ -198,19 +209,18 @@ struct Arriving<'a> {
 }
 
 impl Arriving<'_> {
-    /// Whether it was not known.
-    fn add(&mut self, found: Ingested) -> bool {
-        if !self.known.ids.insert(found.id.clone()) {
-            // It was given twice.
-            self.twice += 1;
-            return false;
+    /// Takes the recordings of a file. How many of them were not known: it may have been given twice.
+    fn add(&mut self, mut recordings: Vec<Ingested>) -> usize {
+        recordings.retain(|recording| self.known.ids.insert(recording.id.clone()));
+        let new = recordings.len();
+        for recording in recordings {
+            self.rows += recording.flow.num_rows() + recording.modules.num_rows();
+            self.waiting.entry(recording.labels.day).or_default().push(recording);
         }
-        self.rows += found.flow.num_rows() + found.modules.num_rows();
-        self.waiting.entry(found.labels.day).or_default().push(found);
-        true
+        new
     }
 
-    /// Writes what waits: a batch for each day. How many of them another has put in meanwhile, which are left out.
+    /// Writes what waits: a batch for each day. How many files another has put in meanwhile, which are left out.
     async fn write(&mut self) -> anyhow::Result<usize> {
         self.rows = 0;
         if self.waiting.is_empty() {
@@ -221,9 +231,9 @@ impl Arriving<'_> {
         others.update(self.store).await?;
         let mut meanwhile = 0;
         for (day, mut recordings) in std::mem::take(&mut self.waiting) {
-            let all = recordings.len();
-            recordings.retain(|recording| !others.ids.contains(&recording.id));
-            meanwhile += all - recordings.len();
+            let is_known = |recording: &Ingested| others.ids.contains(&recording.id);
+            meanwhile += recordings.iter().filter(|recording| recording.is_first && is_known(recording)).count();
+            recordings.retain(|recording| !is_known(recording));
             if recordings.is_empty() {
                 continue;
             }
@@ -245,9 +255,9 @@ fn read_together(
     of: (&Args, &BinarySearch),
     known: &HashSet<String>,
     threads: usize,
-) -> Vec<anyhow::Result<Option<Ingested>>> {
+) -> Vec<anyhow::Result<Arrived>> {
     let read = |file: &anyhow::Result<Local>, threads| match file {
-        Ok(file) => Ingested::once(file, of, known, threads),
+        Ok(file) => Arrived::of(file, of, known, threads),
         Err(error) => Err(anyhow!("{error:#}")),
     };
     if let [file] = files {

@@ -17,6 +17,7 @@ pub(crate) enum Attribute {
     Executable(Rc<str>),
     ExecutablePath(Rc<str>),
     Service(Rc<str>),
+    Version(Rc<str>),
     Host(Rc<str>),
     Container(Rc<str>),
     /// Of a mapping: the build id of its file.
@@ -47,6 +48,7 @@ impl Attribute {
             "process.executable.name" => Self::Executable(text()?),
             "process.executable.path" => Self::ExecutablePath(text()?),
             "service.name" => Self::Service(text()?),
+            "service.version" => Self::Version(text()?),
             "host.name" => Self::Host(text()?),
             "container.id" => Self::Container(text()?),
             "process.executable.build_id.gnu" => build_id(&text()?).map_or(Self::Other, Self::BuildId),
@@ -89,6 +91,7 @@ pub(crate) struct Whose {
     pub executable: Option<Rc<str>>,
     pub executable_path: Option<Rc<str>>,
     pub service: Option<Rc<str>>,
+    pub version: Option<Rc<str>>,
     pub host: Option<Rc<str>>,
     pub container: Option<Rc<str>>,
 }
@@ -103,6 +106,7 @@ impl Whose {
             Attribute::Executable(text) => (&mut self.executable, text),
             Attribute::ExecutablePath(text) => (&mut self.executable_path, text),
             Attribute::Service(text) => (&mut self.service, text),
+            Attribute::Version(text) => (&mut self.version, text),
             Attribute::Host(text) => (&mut self.host, text),
             Attribute::Container(text) => (&mut self.container, text),
             _ => return,

@@ -84,6 +84,12 @@ pub enum Error {
         /// What it has instead.
         has: String,
     },
+    /// It is of too many services and hosts.
+    #[error("it has profiles of more than {most} services and hosts: split the file")]
+    Owners {
+        /// How many are taken.
+        most: usize,
+    },
     /// The recording cannot be written.
     #[error("the recording made of it cannot be written")]
     Write(#[from] perfdata::Error),

@@ -10,13 +10,17 @@ mod error;
 mod events;
 mod frames;
 mod json;
+mod made;
 pub mod message;
 mod modules;
 mod notes;
+mod owners;
 mod processes;
 mod tables;
 
 pub use container::{begins_like_otlp, is_otlp};
-pub use convert::{Files, convert, convert_bytes};
+pub use convert::{convert, convert_apart, convert_bytes};
 pub use error::Error;
 pub use events::BY_ADDRESS;
+pub use made::Files;
+pub use owners::OfOwner;

@@ -7,7 +7,7 @@ use std::io::{Cursor, Write};
 
 use by_hand::{BEGAN, CPU, PERIOD, SAMPLES, Tables, Value, resource};
 use formats::metadata::Metadata;
-use otlp::{Error, Files, convert, convert_bytes};
+use otlp::{Error, Files, OfOwner, convert, convert_apart, convert_bytes};
 use perfdata::{BuildId, Chunk, FeatureBit, Record, Recording};
 
 /// Files of nobody, or one whose bytes are 0x1000 further in it than their addresses.
@@ -302,6 +302,78 @@ fn one_message_or_many_packed_or_not() {
     let cut = &two[..two.len() - 1];
     let error = made(cut, &NONE).unwrap_err().to_string();
     assert!(error.contains("message 2 has") && error.contains("cut short"), "{error}");
+}
+
+/// What profiles of several services and hosts become, in a file of two messages.
+fn apart(resources: &mut dyn FnMut(&mut Tables) -> Vec<Vec<u8>>) -> Result<Vec<OfOwner>, Error> {
+    let mut message = || {
+        let mut tables = Tables::new();
+        let resources = resources(&mut tables);
+        tables.request(&resources)
+    };
+    let framed = [message(), message()].map(|message| [&(message.len() as u32).to_be_bytes(), &message[..]].concat());
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(&file, framed.concat()).unwrap();
+    convert_apart(file.path(), &NONE)
+}
+
+#[test]
+fn each_service_on_each_host_has_a_recording() {
+    let mut of = |tables: &mut Tables| {
+        let mapping = tables.mapping([0x1000, 0x2000, 0x1000], "/a", &[]);
+        // Owners whose resource, or whose sample, says it; profiles that do not count.
+        let mut one = |owner: &[(&str, Value<'_>)], on_sample: &[(&str, Value<'_>)], values, address| {
+            let location = tables.location(mapping, address, "", "");
+            let stack = tables.stack(&[location]);
+            let sample = tables.sample(stack, on_sample, &[10], &[]);
+            resource(owner, &[tables.profile(values, (CPU, 1_000_000), &[sample])])
+        };
+        let [a, b] = ["a", "b"].map(|host| ("host.name", Value::Text(host)));
+        let web = ("service.name", Value::Text("web"));
+        let version = |version| ("service.version", Value::Text(version));
+        vec![
+            one(&[b, web, version("1")], &[], SAMPLES, 0x1010),
+            one(&[a, web, version("1")], &[], SAMPLES, 0x1020),
+            one(&[b, web, version("1")], &[version("2")], SAMPLES, 0x1030),
+            one(&[], &[], SAMPLES, 0x1040),
+            one(&[a], &[], ["inuse_space", "bytes"], 0x1050),
+        ]
+    };
+    let found: Vec<_> = apart(&mut of)
+        .unwrap()
+        .into_iter()
+        .map(|of| {
+            let owner = [of.host, of.service, of.version].map(Option::unwrap_or_default).join(" ");
+            let recorded = of.recording.map(|bytes| {
+                let made = read(bytes);
+                spots(&made).into_iter().map(|(_, offset, count)| (offset, count)).collect::<Vec<_>>()
+            });
+            (owner, recorded.map_err(|error| error.to_string().contains("its profiles are of inuse_space (bytes): 2")))
+        })
+        .collect();
+    let expected = [
+        ("  ", Ok(vec![(0x1040, 20)])),
+        ("a  ", Err(true)),
+        ("a web 1", Ok(vec![(0x1020, 20)])),
+        // A profile of the first has samples of the second.
+        ("b web 1", Ok(vec![(0x1010, 20)])),
+        ("b web 2", Ok(vec![(0x1030, 20)])),
+    ];
+    assert_eq!(found, expected.map(|(owner, recorded)| (owner.to_owned(), recorded)));
+}
+
+#[test]
+fn many_owners_have_little_room_in_all() {
+    // As many as a file may be of, and one more.
+    let numbers: Vec<String> = (0..=1 << 16).map(|number| number.to_string()).collect();
+    let mut of = |tables: &mut Tables| {
+        let stack = tables.stack(&[]);
+        let sample = tables.sample(stack, &[], &[1 << 62], &[]);
+        let profile = tables.profile(SAMPLES, (CPU, u64::MAX >> 1), &[sample]);
+        numbers.iter().map(|name| resource(&[("host.name", Value::Text(name))], &[profile.clone()])).collect()
+    };
+    let error = apart(&mut of).unwrap_err().to_string();
+    assert!(error.contains("more than 65536 services and hosts: split the file"), "{error}");
 }
 
 /// As collectors write it: numbers of 64 bits are texts.

@@ -41,6 +41,6 @@ pub use filters::{key_of_task, nothing_passes, passing, without_code};
 pub use head::Head;
 pub use kind::{Kind, Reader, Reads};
 pub use opening::{Hint, is_recording, not_for_counts, open, open_recording, read_counts};
-pub use opentelemetry::recording_of;
+pub use opentelemetry::{recording_of, recordings_of_owners};
 pub use precision::Precision;
 pub use sentence::sentence;

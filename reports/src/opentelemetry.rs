@@ -12,7 +12,7 @@ use analyzer::recording::Module;
 use analyzer::{BinarySearch, BuildId};
 use anyhow::Context;
 use formats::mapped_files::{ID_BYTES, id_of_bytes};
-use otlp::{Files, convert};
+use otlp::{Files, OfOwner, convert, convert_apart};
 use sha2::{Digest, Sha256};
 use tempfile::NamedTempFile;
 
@@ -22,10 +22,19 @@ use tempfile::NamedTempFile;
 /// What is wrong with the profiles.
 pub fn recording_of(file: &Path, search: &BinarySearch) -> anyhow::Result<NamedTempFile> {
     let recording = NamedTempFile::new().context("a file for the recording that is made of profiles")?;
-    let files = Found { search, images: RefCell::default() };
-    convert(file, &files, BufWriter::new(recording.as_file())).context("as OTLP profiles")?;
+    convert(file, &Found::by(search), BufWriter::new(recording.as_file())).context(PROFILES)?;
     Ok(recording)
 }
+
+/// The recordings that are made of such a file, one for each service on each host, in memory.
+///
+/// # Errors
+/// What is wrong with the profiles.
+pub fn recordings_of_owners(file: &Path, search: &BinarySearch) -> anyhow::Result<Vec<OfOwner>> {
+    convert_apart(file, &Found::by(search)).context(PROFILES)
+}
+
+const PROFILES: &str = "as OTLP profiles";
 
 /// The programs that were profiled, as far as they are found.
 struct Found<'a> {
@@ -35,6 +44,12 @@ struct Found<'a> {
 
 /// Programs by path and build id; none where nothing was found.
 type Images = HashMap<(String, Option<perfdata::BuildId>), Option<Image>>;
+
+impl<'a> Found<'a> {
+    fn by(search: &'a BinarySearch) -> Self {
+        Found { search, images: RefCell::default() }
+    }
+}
 
 impl Files for Found<'_> {
     fn offset(&self, path: &str, build_id: Option<&perfdata::BuildId>, address: u64) -> Option<u64> {

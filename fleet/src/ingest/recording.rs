@@ -14,7 +14,7 @@ use datafusion::arrow::array::{
 
 use super::Args;
 use super::incoming::Local;
-use crate::evidence::{self, Evidence, Found};
+use crate::evidence::{self, Evidence, Found, New};
 use crate::rows::{self, Labels};
 use crate::tables::Table;
 
@@ -41,35 +41,49 @@ pub struct Ingested {
     pub modules: RecordBatch,
     /// Its rows of the table of the flow.
     pub flow: RecordBatch,
+    /// It stands for its file where files are counted, of which one may have several.
+    pub is_first: bool,
 }
 
-impl Ingested {
-    /// What a file has, if it is not known.
+/// What a file brings that is not known.
+#[derive(Default)]
+pub struct Arrived {
+    /// A recording; of profiles of OpenTelemetry, one for each service on each host.
+    pub recordings: Vec<Ingested>,
+    /// What else is to be said of the file.
+    pub notes: Vec<String>,
+}
+
+impl Arrived {
+    /// What a file has that is not known.
     ///
     /// # Errors
     /// It cannot be read, changed meanwhile, or has nothing that could be counted.
-    pub fn once(
+    pub fn of(
         file: &Local,
         (args, search): (&Args, &BinarySearch),
         known: &HashSet<String>,
         threads: usize,
-    ) -> anyhow::Result<Option<Self>> {
+    ) -> anyhow::Result<Self> {
         let name = || file.name.clone();
         let before = evidence::state_of(&file.path)?;
         let evidence = Evidence::open(&file.path).with_context(name)?;
-        let id = evidence.id()?;
-        if known.contains(&id) {
-            return Ok(None);
-        }
-        let found = evidence.read(search, args.damaged, threads).with_context(name)?;
+        let New { found, notes } = evidence.read(known, search, args.damaged, threads).with_context(name)?;
         if evidence::state_of(&file.path)? != before {
             bail!("{} changed while it was read: give it again when it is complete", file.name);
         }
-        Self::of(file, id, found, args).with_context(name).map(Some)
+        let mut recordings = Vec::new();
+        for (id, found) in found {
+            let is_first = recordings.is_empty();
+            recordings.push(Ingested { is_first, ..Ingested::of(file, id, found, args).with_context(name)? });
+        }
+        Ok(Arrived { recordings, notes })
     }
+}
 
+impl Ingested {
     fn of(file: &Local, id: String, found: Found, args: &Args) -> anyhow::Result<Self> {
-        let Found { flow, source, features, ended, weaker } = found;
+        let Found { flow, source, features, service, version, ended, weaker } = found;
         let mut merge = Merge::default();
         merge.add(&flow, args.weight);
         let most = ExactCount::of(MOST_COUNT);
@@ -93,8 +107,8 @@ impl Ingested {
             part: id.clone(),
             day: when.date_naive(),
             host: said(&args.host).or_else(|| features.hostname.clone()).filter(|host| !host.is_empty()),
-            service: said(&args.service),
-            version: said(&args.version),
+            service: said(&args.service).or(service),
+            version: said(&args.version).or(version),
             executions: merge.executions,
         };
         let (modules, flow) = (rows::modules_of(&merge.builder, &labels)?, rows::flow_of(&merge.builder, &labels)?);
@@ -116,6 +130,7 @@ impl Ingested {
             merge,
             modules,
             flow,
+            is_first: true,
         })
     }
 }

@@ -1,0 +1,120 @@
+//! Profiles of OpenTelemetry that collectors wrote: each service on each host is a recording of its own.
+
+mod support;
+
+use std::fs;
+
+use serde_json::{Value, json};
+use support::Setup;
+
+/// What a service did on a host: host, service, version, and at how many addresses it has a sample.
+type Owner<'a> = (&'a str, &'a str, &'a str, u64);
+
+/// A message as collectors write it in JSON, of samples of this type.
+fn message(owners: &[Owner<'_>], kind: &str) -> String {
+    let most = owners.iter().map(|owner| owner.3).max().unwrap_or_default();
+    let attribute = |key: &str, text: &str| json!({"key": key, "value": {"stringValue": text}});
+    let resource = |&(host, service, version, places): &Owner<'_>| -> Value {
+        let samples: Vec<Value> = (1..=places)
+            .map(|place| json!({"stackIndex": place, "timestampsUnixNano": ["1790000000000000000"]}))
+            .collect();
+        json!({
+            "resource": {"attributes": [
+                attribute("host.name", host), attribute("service.name", service), attribute("service.version", version),
+                {"key": "process.pid", "value": {"intValue": "77"}}]},
+            "scopeProfiles": [{"profiles": [{
+                "sampleType": {"typeStrindex": 1, "unitStrindex": 2}, "periodType": {"typeStrindex": 3, "unitStrindex": 4},
+                "period": "50000000", "timeUnixNano": "1790000000000000000", "durationNano": "5000000000", "samples": samples}]}]
+        })
+    };
+    let locations = (0..=most)
+        .map(|place| json!({"mappingIndex": u64::from(place > 0), "address": (4096 + 4 * place).to_string()}));
+    let stacks = (0..=most).map(|place| json!({"locationIndices": if place > 0 { vec![place] } else { Vec::new() }}));
+    json!({
+        "resourceProfiles": owners.iter().map(resource).collect::<Vec<_>>(),
+        "dictionary": {
+            "mappingTable": [{}, {"memoryStart": "4096", "memoryLimit": "81920", "fileOffset": "4096", "filenameStrindex": 5}],
+            "locationTable": locations.collect::<Vec<_>>(), "stackTable": stacks.collect::<Vec<_>>(),
+            "functionTable": [{}], "linkTable": [{}], "attributeTable": [{}],
+            "stringTable": ["", kind, "count", "cpu", "nanoseconds", "/nowhere/server"]}
+    })
+    .to_string()
+}
+
+const LABELS: &str = "SELECT host, service, version, source FROM recordings ORDER BY 1, 2, 3";
+
+#[test]
+fn each_service_on_each_host_is_a_recording() {
+    let setup = Setup::new();
+    let (file, store) = (setup.path("profiles.json"), setup.path("store"));
+    let owners = [("a", "web", "1", 3), ("b", "web", "1", 5), ("b", "web", "2", 2), ("b", "mail", "", 1)];
+    // Two messages, and in the second also what was in the first.
+    fs::write(&file, message(&owners[..3], "samples") + "\n" + &message(&owners[2..], "samples")).unwrap();
+    let said = setup.said(&["ingest", &store, &file]);
+    assert!(said.contains("1 of 1 files put into") && said.contains(", 4 recordings, of 1 days"), "{said}");
+    assert!(said.contains("1 of 1 files: the samples are OTLP profiles"), "{said}");
+    assert_eq!(setup.rows("store", LABELS), ["a,web,1,ebs", "b,mail,,ebs", "b,web,1,ebs", "b,web,2,ebs"]);
+    // Each has what a file of its own would have.
+    let alone = setup.path("alone.json");
+    for (host, service, version, counts) in [
+        ("a", "web", "1", vec![3]),
+        ("b", "web", "1", vec![5]),
+        ("b", "web", "2", vec![2, 2]),
+        ("b", "mail", "", vec![1]),
+    ] {
+        let each: Vec<String> =
+            counts.iter().map(|places| message(&[(host, service, version, *places)], "samples")).collect();
+        fs::write(&alone, each.join("\n")).unwrap();
+        let mut selection = vec!["--host", host, "--service", service];
+        if !version.is_empty() {
+            selection.extend(["--version", version]);
+        }
+        assert_eq!(setup.slice("store", &selection), setup.merged(&[&alone]), "{selection:?}");
+    }
+    // They count once.
+    let said = setup.said(&["ingest", &store, &file, &file]);
+    assert!(said.contains("0 of 2 files put into") && said.contains("2 were there before"), "{said}");
+    // Of a file of which a run that was killed put in a part, the rest comes.
+    setup.said(&["remove", &store, "--service", "mail"]);
+    let said = setup.said(&["ingest", &store, &file, &file]);
+    assert!(said.contains("1 of 2 files put into") && said.contains("1 were there before"), "{said}");
+    assert_eq!(
+        setup.rows("store", "SELECT count(*), count(DISTINCT id), count(DISTINCT file) FROM recordings"),
+        ["4,4,1"]
+    );
+}
+
+#[test]
+fn labels_that_are_given_go_before() {
+    let setup = Setup::new();
+    let (file, store) = (setup.path("profiles.json"), setup.path("store"));
+    fs::write(&file, message(&[("a", "web", "1", 3), ("b", "", "", 5)], "samples")).unwrap();
+    setup.said(&["ingest", &store, &file, "--service", "shop", "--version", "7"]);
+    assert_eq!(setup.rows("store", LABELS), ["a,shop,7,ebs", "b,shop,7,ebs"]);
+}
+
+#[test]
+fn what_does_not_count_is_named() {
+    let setup = Setup::new();
+    let (file, store) = (setup.path("profiles.json"), setup.path("store"));
+    let of = [("a", "web", "1", 3), ("b", "mail", "2", 5)];
+    fs::write(&file, message(&of[..1], "samples") + "\n" + &message(&of[1..], "inuse_space")).unwrap();
+    let said = setup.said(&["ingest", &store, &file]);
+    assert!(
+        said.contains("of its profiles, those of mail, 2, b: it has no samples of code that ran; its profiles are of"),
+        "{said}"
+    );
+    assert_eq!(setup.rows("store", LABELS), ["a,web,1,ebs"]);
+    // A file of which nothing counts, one that is cut off, and one that says so.
+    fs::write(&file, message(&of, "inuse_space")).unwrap();
+    let error = setup.error(&["ingest", &store, &file]);
+    assert!(error.contains("profiles.json") && error.contains("its profiles are of inuse_space (count): 3"), "{error}");
+    let whole = message(&of, "samples");
+    fs::write(&file, &whole[..whole.len() - 9]).unwrap();
+    let error = setup.error(&["ingest", &store, &file]);
+    assert!(error.contains("message 1 is no JSON of OTLP profiles"), "{error}");
+    fs::write(&file, whole.replace("1790000000000000000", "4790000000000000000")).unwrap();
+    let error = setup.error(&["ingest", &store, &file]);
+    assert!(error.contains("which is yet to come: say when with --time"), "{error}");
+    assert_eq!(setup.rows("store", LABELS), ["a,web,1,ebs"]);
+}
