@@ -4,6 +4,7 @@ mod support;
 
 use std::path::Path;
 
+use support::opentelemetry::message;
 use support::{Setup, hbbp};
 use testing::Fixture;
 use testing::guide::{Reader, Step, steps};
@@ -22,6 +23,8 @@ fn every_command_of_the_guide_runs() {
         std::fs::write(setup.path(&format!("{host}.data")), [&recording[..], host.as_bytes()].concat()).unwrap();
     }
     std::fs::write(setup.path("record.2025-11-21T12-00-00Z.data"), [&recording[..], b"unit"].concat()).unwrap();
+    let profiles = message(&[("web4", "web", "4.2", 3), ("web4", "mail", "1", 2)], "samples");
+    std::fs::write(setup.path("profiles-2026-11-25T12-00-00.000.json"), profiles).unwrap();
     let programs = setup.path("bin");
     std::fs::create_dir(&programs).unwrap();
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_hbbp-fleet"), format!("{programs}/hbbp-fleet")).unwrap();

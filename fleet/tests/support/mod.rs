@@ -1,6 +1,8 @@
 //! Stores in folders of their own, and the two programs.
 #![allow(dead_code)] // Each test program uses a part of it.
 
+pub mod opentelemetry;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
