@@ -370,7 +370,10 @@ fn many_owners_have_little_room_in_all() {
         let stack = tables.stack(&[]);
         let sample = tables.sample(stack, &[], &[1 << 62], &[]);
         let profile = tables.profile(SAMPLES, (CPU, u64::MAX >> 1), &[sample]);
-        numbers.iter().map(|name| resource(&[("host.name", Value::Text(name))], &[profile.clone()])).collect()
+        numbers
+            .iter()
+            .map(|name| resource(&[("host.name", Value::Text(name))], std::slice::from_ref(&profile)))
+            .collect()
     };
     let error = apart(&mut of).unwrap_err().to_string();
     assert!(error.contains("more than 65536 services and hosts: split the file"), "{error}");
