@@ -1,41 +1,43 @@
 //! The whole analysis: a recording in, counted blocks out.
 
-use std::borrow::Cow;
+mod counted_module;
+mod summary;
+
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use formats::metadata::Metadata;
-use model::{Features, Rule, Rules, Source};
-use perfdata::{EventDescription, RecordType, Recording};
-use serde::{Deserialize, Serialize};
+use model::{Rules, Source};
+use perfdata::{EventDescription, Recording};
 use simulated_core::Microarchitecture;
 
-use crate::address::Svma;
 use crate::binaries::{Binary, BinarySearch, NoCode};
 use crate::build_id::BuildId;
 use crate::calls::{CallStackWalker, CallWalker, Calls, NamedCode};
-use crate::code::{Bitness, demangle};
+use crate::code::Bitness;
 use crate::counting::{
-    BlockCount, BlockSize, BrokenStreams, Code, CodeFeatures, CountScale, Decider, Detail, Group, GroupBy, GroupId,
-    Groups, KernelEntries, Located, LocatedStart, ModuleCounts, ModuleHits, Spots, StartId, TaskGroups, count_module,
-    locate, mean_instruction_length, sums_by_block,
+    Code, CountScale, Decider, Detail, Group, GroupBy, GroupId, Groups, KernelEntries, Located, LocatedStart,
+    ModuleCounts, ModuleHits, Spots, StartId, TaskGroups, count_module, locate, mean_instruction_length,
 };
 use crate::estimation::{Estimate, RanOn, estimate};
 use crate::flow::{AnalysedFlow, ChosenCount, of_recording};
 use crate::kernel_files::place_kernel;
-use crate::lines::{SourceIndex, joined};
 use crate::parallel::in_parallel;
 use crate::paths::{BranchPaths, CodeMap, PathQuery, PathWalker, Wanted};
 use crate::processor_trace::follow;
 use crate::progress::{Progress, Step};
 use crate::recording::{
-    CodeKind, Context, ContextId, EventKind, Granularity, KnownFunction, KnownFunctions, Module, ModuleId, ModuleKind,
-    ModuleTable, RecordCounts, Selection, Sources, StackStatistics, StackUse, Subset, Totals, Tracer, Vendor,
-    metadata_of, read_samples, read_tasks,
+    CodeKind, Context, ContextId, EventKind, Granularity, KnownFunctions, ModuleId, ModuleTable, RecordCounts,
+    Selection, Sources, StackStatistics, StackUse, Subset, Totals, Tracer, Vendor, metadata_of, read_samples,
+    read_tasks,
 };
-use crate::uncertainty::{ClockedCode, CountKind, Design, Replicates, Resampling, SLICES, Sampled, Slice, made_up};
+use crate::uncertainty::{CountKind, Design, Replicates, Resampling, SLICES, Slice, made_up};
 use crate::walks::{Reading, Spaces, Streams, Walked, WalkedCode};
+use counted_module::{decide_blocks, sampled_rows};
+use summary::{cut_off, describe_32_bit_code, describe_what_is_missing, explain_choice};
+
+pub use counted_module::{CountedBlock, CountedModule, GroupCount};
+pub use summary::Summary;
+pub(crate) use summary::describe_unread_code;
 
 /// What reports call branches that were traced in software.
 pub const TRACED: &str = "traced";
@@ -110,92 +112,6 @@ pub struct Analysis {
     pub paths: Option<BranchPaths>,
     /// It was made before, and kept: see [`Findings`](crate::Findings).
     pub is_kept: bool,
-}
-
-/// A module with its counted blocks.
-#[derive(Debug)]
-pub struct CountedModule {
-    /// Its code, and the sums of what was counted in it, by group.
-    pub counts: ModuleCounts,
-    /// The blocks with any count, by address.
-    pub blocks: Vec<CountedBlock>,
-    /// What the executions of each of the sums of `counts` would be in the replicates, in the same order.
-    pub sampled: Vec<Sampled>,
-}
-
-/// A block and its counts, all groups together.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct CountedBlock {
-    /// Index among the blocks of the module's code.
-    pub index: u32,
-    /// Address of the first instruction.
-    pub start: Svma,
-    /// After the last instruction.
-    pub end: Svma,
-    /// Its length in instructions and bytes.
-    pub size: BlockSize,
-    /// How often it ran.
-    pub count: BlockCount,
-}
-
-/// The counts of a block in one group.
-#[derive(Clone, Copy, Debug)]
-pub struct GroupCount<'a> {
-    /// Whose executions they are.
-    pub group: GroupId,
-    /// The block.
-    pub block: &'a CountedBlock,
-    /// How often it ran.
-    pub count: f64,
-    /// The samples or streams of the chosen source that this was made from.
-    pub samples: u64,
-    /// What the count would be in the replicates.
-    pub sampled: &'a Sampled,
-    /// Its samples, whatever the chosen source is, and the sum of their periods.
-    pub ebs: (u64, u128),
-}
-
-/// What the head of every report says.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Summary {
-    /// Records by kind, lost samples, damage.
-    pub records: RecordCounts,
-    /// What the branch stacks held.
-    pub stacks: StackStatistics,
-    /// All streams, broken ones included.
-    pub streams: u64,
-    /// How many counts of blocks there would be by process, at least: up to 2^18. Known with calling contexts alone, as pages have them.
-    pub least_by_process: u64,
-    /// Streams that were used for nothing.
-    pub broken: BrokenStreams,
-    /// What is weaker than it could be, in sentences: how it was recorded, and what the events can tell.
-    pub degradations: Vec<String>,
-    /// What is missing or damaged, in sentences.
-    pub shortcomings: Vec<String>,
-    /// Who chose between the sources, or why nobody did.
-    pub choice: String,
-    /// Events whose samples served for nothing, and how many they have.
-    pub unused_events: Vec<(String, u64)>,
-    /// What the software tracer said of itself.
-    #[serde(skip)] // Its own serialization is for reports, and lacks a part.
-    pub tracer: Option<Tracer>,
-    /// How bursts were weighted that a clock started.
-    pub estimate: Option<Estimate>,
-}
-
-impl Summary {
-    /// Whether the recording has the trace of a processor, which may tell nothing.
-    pub fn has_trace(&self) -> bool {
-        self.records.by_type.contains_key(&RecordType::AUXTRACE_INFO)
-    }
-}
-
-/// What is said of a recording whose recorder never came to complete it. `hbbp record` writes what is kept of code in the end.
-fn cut_off(metadata: &Metadata) -> String {
-    let said = "cut off: the recorder was killed, or could not write on; what it recorded last is missing";
-    let in_the_end =
-        if metadata.events.is_empty() { "" } else { ", and if kernel or JIT code ran, its bytes or its names" };
-    format!("{said}{in_the_end}")
 }
 
 /// Counts how often each block of a recorded program was executed.
@@ -418,25 +334,6 @@ fn count_modules(
     counted
 }
 
-fn decide_blocks(
-    counts: &ModuleCounts,
-    decider: &Decider<'_>,
-    module: &Module,
-    bytes_per_instruction: f64,
-) -> Vec<CountedBlock> {
-    let kind = counts.code_kind(module);
-    sums_by_block(&counts.sums)
-        .into_iter()
-        .map(|(index, sums)| {
-            let (start, end) = counts.range_of(index);
-            let size = counts.size_of(index, bytes_per_instruction);
-            let bias = counts.biased.binary_search(&index).is_ok();
-            let code = || CodeFeatures::of(&counts.code, index);
-            CountedBlock { index, start, end, size, count: decider.decide(&sums, size, bias, kind, code) }
-        })
-        .collect()
-}
-
 /// What bursts weigh in the replicates that are not weighed by their costs: the others make up for those that are left out.
 fn unweighed(starts: &[LocatedStart]) -> Replicates {
     let mut periods = [0; SLICES];
@@ -444,25 +341,6 @@ fn unweighed(starts: &[LocatedStart]) -> Replicates {
     let mut replicates = Replicates::of(1.0);
     Slice::all().zip(made_up(&periods)).for_each(|(slice, factor)| *replicates.without_mut(slice) = factor);
     replicates
-}
-
-/// The replicates of the executions of all sums, by the sources that were chosen. `is_clocked`: a clock counts the code beside bursts of other
-/// code.
-fn sampled_rows(
-    counts: &ModuleCounts,
-    blocks: &[CountedBlock],
-    resampling: &Resampling,
-    is_clocked: bool,
-) -> Vec<Sampled> {
-    let mut clocked = ClockedCode::new(counts);
-    let rows = counts.sums.iter().enumerate().map(|(row, (_, index, _))| {
-        let block = blocks.binary_search_by_key(index, |block| block.index).ok().map(|at| &blocks[at]);
-        block.map_or_else(Sampled::default, |block| {
-            let sampled = resampling.executions(block.count.chosen, counts, row, block.size.instructions);
-            if is_clocked { clocked.with_errors(*index, sampled) } else { sampled }
-        })
-    });
-    rows.collect()
 }
 
 /// Which slices have what counts rest on: those of branch stacks, if any count is of these.
@@ -476,239 +354,6 @@ fn design(resampling: &Resampling, counted: &[CountedModule], sources: &Sources,
         source.sum_of(numbers)
     });
     Design { kind: CountKind::Sampled, slices, observations }
-}
-
-/// `has_32_bits`: some of the code has 32 bits.
-fn explain_choice(decider: &Decider<'_>, has_32_bits: bool) -> String {
-    match (&decider.sources.ebs, &decider.sources.lbr) {
-        (Some(ebs), Some(lbr)) => {
-            if let Some(only) = decider.scale.only {
-                return format!("{only} everywhere: they have no common unit");
-            }
-            let outside = |kind| ebs.sees(kind) && !lbr.sees(kind);
-            let place = match (outside(CodeKind::Kernel), has_32_bits && outside(CodeKind::User(Bitness::Bits32))) {
-                (true, true) => "outside the kernel and 32-bit code",
-                (true, false) => "outside the kernel",
-                (false, true) => "outside 32-bit code",
-                (false, false) => "everywhere",
-            };
-            match decider.rule {
-                Some(Rule::Ask(chooser)) => chooser.describe(),
-                Some(Rule::One { source, why }) => format!("{source} {place}: {why}"),
-                None => format!("lbr {place}: {} does not count instructions", ebs.name),
-            }
-        }
-        (Some(_), None) => "ebs everywhere: there are no streams".into(),
-        (None, Some(lbr)) if lbr.is_trace => "lbr everywhere: it is a trace of all branches".into(),
-        (None, Some(_)) => "lbr everywhere: there are no event-based samples".into(),
-        (None, None) => "nothing to choose from: the recording has no samples".into(),
-    }
-}
-
-/// How many modules without code are named, largest first.
-const UNREAD_MODULES_NAMED: usize = 4;
-/// Smaller parts of the samples that count for nothing are not worth a sentence, %.
-const LEAST_UNCOUNTED: f64 = 0.5;
-
-/// Says how much of what ran is in code that was not read, and how much of that counts for nothing.
-pub(crate) fn describe_unread_code(summary: &mut Summary, counted: &[CountedModule], modules: &ModuleTable) {
-    let total: f64 = counted.iter().map(CountedModule::instructions).sum();
-    let all_samples: u64 = counted.iter().map(|module| module.counts.ebs_samples()).sum();
-    let notes = &mut summary.shortcomings;
-    let mut unread: Vec<(f64, &CountedModule, &str)> = counted
-        .iter()
-        .filter_map(|module| match &module.counts.code {
-            Code::Unread { why, .. } => Some((module.instructions(), module, why.as_str())),
-            Code::Read(_) => None,
-        })
-        .collect();
-    unread.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.counts.module.cmp(&b.1.counts.module)));
-    let (unread, uncounted) = unread.split_at(unread.partition_point(|(instructions, ..)| *instructions > 0.0));
-    let (named, others) = unread.split_at(unread.len().min(UNREAD_MODULES_NAMED));
-    for (instructions, module, why) in named {
-        let name = &modules.get(module.counts.module).path;
-        notes.push(format!(
-            "{:.2} % of the instructions (estimated) are in unread code of {name}: {why}",
-            100.0 * instructions / total
-        ));
-    }
-    if !others.is_empty() {
-        let rest: f64 = others.iter().map(|(instructions, ..)| instructions).sum();
-        let (count, share) = (others.len(), 100.0 * rest / total);
-        let modules = if count == 1 { "module" } else { "modules" };
-        notes
-            .push(format!("{share:.2} % of the instructions (estimated) are in unread code of {count} more {modules}"));
-    }
-    for (_, module, why) in uncounted {
-        let share = 100.0 * module.counts.ebs_samples() as f64 / all_samples as f64;
-        if share >= LEAST_UNCOUNTED {
-            let name = &modules.get(module.counts.module).path;
-            notes.push(format!(
-                "{share:.1} % of the samples are in unread code of {name}, which has no branch records and counts 0: {why}"
-            ));
-        }
-    }
-}
-
-/// Says how much of what ran is code that only the clock counts beside bursts.
-fn describe_32_bit_code(counted: &[CountedModule], modules: &ModuleTable, sources: &Sources) -> Option<String> {
-    let kind = CodeKind::User(Bitness::Bits32);
-    let ebs = sources.ebs.as_ref().filter(|ebs| ebs.sees(kind))?;
-    sources.lbr.as_ref().filter(|lbr| !lbr.sees(kind))?;
-    let is_of_kind = |module: &&CountedModule| module.counts.code_kind(modules.get(module.counts.module)) == kind;
-    let part: f64 = counted.iter().filter(is_of_kind).map(CountedModule::instructions).sum();
-    let total: f64 = counted.iter().map(CountedModule::instructions).sum();
-    (part > 0.0).then(|| {
-        format!(
-            "{:.2} % of the instructions (estimated) are 32-bit code, which bursts do not follow: samples of {} count it, as if all \
-             instructions took the same time: its ± is the wider for it",
-            100.0 * part / total,
-            ebs.name
-        )
-    })
-}
-
-fn describe_what_is_missing(
-    summary: &mut Summary,
-    located: &Located,
-    counted: &[CountedModule],
-    modules: &ModuleTable,
-    options: &Options<'_>,
-) {
-    summary.shortcomings.extend(summary.records.damage_in_words());
-    describe_unread_code(summary, counted, modules);
-    let notes = &mut summary.shortcomings;
-    for module in counted {
-        let recorded = modules.get(module.counts.module);
-        if let Code::Read(code) = &module.counts.code {
-            notes.extend(code.binary.other_build.clone());
-            let (strange, branches) = module.counts.strange_branches;
-            if strange > 0 && strange as f64 > 0.05 * branches as f64 {
-                notes.push(format!(
-                    "{} does not look like the recorded {}: {strange} of {branches} recorded branches are no branches in it",
-                    code.binary.file.display(),
-                    recorded.path
-                ));
-            }
-        }
-    }
-    if located.unmapped_samples + located.unmapped_branches > 0 {
-        notes.push(format!(
-            "no mapping explains {} samples and {} branch ends",
-            located.unmapped_samples, located.unmapped_branches
-        ));
-    }
-    let hit: Vec<&Module> = counted.iter().map(|module| modules.get(module.counts.module)).collect();
-    let unused = options.search.unused(&hit).into_iter().map(|given| {
-        let names: Vec<&str> =
-            hit.iter().filter(|module| module.kind == ModuleKind::File).map(|module| module.path.as_str()).collect();
-        format!(
-            "--binary {}: no module with samples has that build id or name (there are: {}); say --binary RECORDED=FILE",
-            given.file.display(),
-            names.join(", ")
-        )
-    });
-    // Before what is weaker because of it.
-    notes.splice(0..0, unused);
-}
-
-impl CountedModule {
-    /// Instructions executed in the module.
-    pub fn instructions(&self) -> f64 {
-        self.blocks.iter().map(|block| block.count.count * block.size.instructions).sum()
-    }
-
-    /// The counts of every block in every group that has any, in the order of groups.
-    pub fn group_counts<'a>(&'a self, scale: &'a CountScale) -> impl Iterator<Item = GroupCount<'a>> {
-        let mut next = 0;
-        self.counts.sums.iter().zip(&self.sampled).filter_map(move |((group, index, sums), sampled)| {
-            // In a group, they are in the order of blocks.
-            let is_next = self.blocks.get(next).is_some_and(|block| block.index == *index);
-            let at = if is_next { next } else { self.blocks.binary_search_by_key(index, |block| block.index).ok()? };
-            next = at + 1;
-            let block = &self.blocks[at];
-            let count = scale.executions_by(block.count.chosen, sums, block.size);
-            let samples = match block.count.chosen {
-                Source::Ebs => sums.ebs_samples,
-                Source::Lbr => sums.lbr_streams,
-            };
-            let ebs = (sums.ebs_samples, sums.ebs_periods);
-            Some(GroupCount { group: *group, block, count, samples, sampled, ebs })
-        })
-    }
-
-    /// Of each of the blocks, what its executions would be in the replicates, all groups together.
-    pub fn sampled_blocks(&self) -> Cow<'_, [Sampled]> {
-        let of_sums = self.counts.sums.iter().map(|(_, index, _)| *index);
-        // One group: they are in the order of blocks.
-        if self.sampled.len() == self.blocks.len() && of_sums.eq(self.blocks.iter().map(|block| block.index)) {
-            return Cow::Borrowed(&self.sampled);
-        }
-        let mut all = vec![Sampled::default(); self.blocks.len()];
-        for ((_, index, _), sampled) in self.counts.sums.iter().zip(&self.sampled) {
-            if let Ok(at) = self.blocks.binary_search_by_key(index, |block| block.index) {
-                all[at].add(sampled, 1.0);
-            }
-        }
-        Cow::Owned(all)
-    }
-
-    /// Whether its code was read; if not, addresses are file offsets (of the kernel and of what has no file, as recorded) and
-    /// lengths estimates.
-    pub fn is_read(&self) -> bool {
-        matches!(self.counts.code, Code::Read(_))
-    }
-
-    /// What a chooser can see of a block of this module.
-    pub fn features(&self, block: &CountedBlock) -> Features {
-        block.count.features(block.size, CodeFeatures::of(&self.counts.code, block.index))
-    }
-
-    /// The number of the function that a block belongs to, in its module; that of no other where neither code nor name is known.
-    pub fn function_id(&self, index: u32) -> u32 {
-        match &self.counts.code {
-            Code::Read(code) => code.blocks.blocks()[index as usize].function.0,
-            Code::Unread { blocks, functions, .. } => {
-                blocks.get(index as usize).and_then(|block| functions.at(block.start)).unwrap_or(u32::MAX)
-            }
-        }
-    }
-
-    /// The symbol of the function a block belongs to; `None` where neither code nor name is known.
-    pub fn function_symbol(&self, index: u32) -> Option<Svma> {
-        match &self.counts.code {
-            Code::Read(code) => {
-                let block = code.blocks.blocks().get(index as usize)?;
-                Some(code.functions.get(block.function).symbol)
-            }
-            Code::Unread { .. } => Some(Svma(self.known_function(index)?.start.0)),
-        }
-    }
-
-    /// The function of a block of code that was not read, where its name is known.
-    pub(crate) fn known_function(&self, index: u32) -> Option<&KnownFunction> {
-        match &self.counts.code {
-            Code::Read(_) => None,
-            Code::Unread { blocks, functions, .. } => functions.around(blocks.get(index as usize)?.start),
-        }
-    }
-
-    /// The debug information of what ran of it, read by so many threads once for all who ask; `None` where the code was not read.
-    pub(crate) fn source(&self, threads: usize) -> Option<Arc<SourceIndex>> {
-        let Code::Read(code) = &self.counts.code else { return None };
-        Some(code.source(joined(self.blocks.iter().map(|block| block.start..block.end)), threads))
-    }
-
-    /// Name of the function a block belongs to, demangled; `None` where neither code nor name is known.
-    pub fn function_name(&self, index: u32) -> Option<String> {
-        match &self.counts.code {
-            Code::Read(code) => {
-                let block = &code.blocks.blocks()[index as usize];
-                Some(demangle(&code.functions.name(block.function)))
-            }
-            Code::Unread { .. } => Some(demangle(&self.known_function(index)?.name)),
-        }
-    }
 }
 
 impl Analysis {
