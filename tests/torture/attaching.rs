@@ -29,6 +29,9 @@ pub fn attach_again_and_again(trial: &Trial, attached: &Attached) -> Option<Ende
         let words = tracer::record(&["--duration", attached.seconds, "-p", &pid.to_string()]);
         let output = Command::new(&words[0]).args(&words[1..]).current_dir(&dir).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        if status::states(pid).is_empty() {
+            panic!("it has ended: {:?}", kept.end());
+        }
         nothing_left_on(pid);
         // In a virtual machine the tracer may wait for another CPU for longer than such a recording lasts.
         have_bursts |= Contents::read(&dir.join("hbbp.data")).has_bursts();

@@ -92,6 +92,15 @@ impl EventFd {
         if results.contains(&-1) { Err(Errno::last()) } else { Ok(()) }
     }
 
+    /// It counts no more, and sends no signal from now on: what was on its way has been sent when this returns. Disabled alone, it might have
+    /// overflowed and stopped (`perf_event_disable_inatomic`, kernel/events/core.c), and send its signal after that, from an interrupt that a
+    /// virtual machine delays. Signals are sent under the lock that is taken to end them (`kill_fasync`, fs/fcntl.c).
+    pub(crate) fn silence(&self) {
+        let _ = self.disable();
+        // SAFETY: F_SETFL takes a number.
+        unsafe { libc::fcntl(self.0.as_raw_fd(), libc::F_SETFL, libc::O_RDONLY) };
+    }
+
     /// Changes the period, in units of the event, from the next overflow on.
     pub(crate) fn set_period(&self, period: u64) -> Result<(), Errno> {
         // SAFETY: PERIOD reads one u64 from the address given.
@@ -156,4 +165,24 @@ impl AsFd for EventFd {
 fn attr_words(attr: &EventAttr) -> Vec<u64> {
     let word = |chunk: &[u8]| chunk.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte));
     attr.to_bytes().chunks(8).map(word).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::own_thread;
+    use crate::tracer::Clock;
+
+    #[test]
+    fn what_is_silent_sends_nothing() {
+        let event = match EventFd::open(&Clock::Time.attr(), Scope::Thread(0, None)) {
+            Ok(event) => event,
+            Err(why) => return testing::skip!(NoTracing, "no event of a thread opens: {why}"),
+        };
+        let sends = || rustix::fs::fcntl_getfl(&event.0).unwrap().bits() & libc::O_ASYNC as u32 != 0;
+        event.signal_to(own_thread(), libc::SIGURG).unwrap();
+        assert!(sends());
+        event.silence();
+        assert!(!sends());
+    }
 }

@@ -315,7 +315,7 @@ impl Tree {
     /// No thread is told anything any more.
     pub(crate) fn stop_clocks(&self) {
         for watched in self.threads.values() {
-            let _ = watched.clock.disable();
+            watched.clock.silence();
         }
     }
 

@@ -1,5 +1,6 @@
 //! Has done what the states of threads ask for: turns actions into requests to the kernel, and answers into events.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use crate::tracer::budget::stop_cost::StopCost;
 use crate::tracer::burst::BurstEvent;
 use crate::tracer::burst::path::Goal;
 use crate::tracer::burst::taker::{BurstTaker, Standing};
-use crate::tracer::kernel::{Kernel, ThreadEvent};
+use crate::tracer::kernel::Kernel;
 use crate::tracer::notice::best_notice;
 use crate::tracer::settings::Settings;
 use crate::tracer::shared::{Shared, monotonic_time};
@@ -35,6 +36,8 @@ pub(crate) struct Executor<K: Kernel> {
     pub(crate) statistics: TracerStatistics,
     /// Threads are sampled. Those of a command are from its exec, which may come before the order to begin.
     pub(crate) recording: bool,
+    /// Threads that were asked to stop in the end, for signals that they may have to take, and did not yet.
+    pub(crate) asked_at_last: HashSet<i32>,
 }
 
 impl<K: Kernel> Executor<K> {
@@ -54,6 +57,7 @@ impl<K: Kernel> Executor<K> {
             taker: BurstTaker::new(settings.kind, settings.end),
             statistics: TracerStatistics::new(settings, stop_cost),
             recording: settings.command.is_some(),
+            asked_at_last: HashSet::new(),
             kernel,
             event,
             shared,
@@ -145,9 +149,10 @@ impl<K: Kernel> Executor<K> {
             Action::NotifyBy(notice) => drop(thread.notify_by(notice, self.own_thread)),
             Action::StartClock => self.start_clock(thread),
             Action::StartClockAgain => drop(thread.arm_again()),
-            Action::StopClock => drop(thread.clock.disable()),
+            Action::Silence => thread.silence(),
             Action::ForgetProgram => self.forget_program(thread),
             Action::LetSignalsThrough => {
+                self.asked_at_last.remove(&tid);
                 self.kernel.let_through(tid, &|info| thread.owner_of(info).is_some());
             }
             Action::AskToStop => {

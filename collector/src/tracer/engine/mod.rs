@@ -29,8 +29,10 @@ use crate::tracer::thread::action::Release;
 use crate::tracer::thread::event::{Event, Stop};
 use crate::tracer::thread::system_call_restart::restart_system_call;
 
-/// How long signals are waited for that are on their way when tracing ends: a thread that job control has stopped takes none.
+/// How long signals are waited for that are on their way when tracing ends: a thread that job control has stopped takes none,
 const LAST_SIGNALS: Duration = Duration::from_millis(200);
+/// and how long those of threads that would take them, and have no CPU.
+const LAST_CPU: Duration = Duration::from_secs(5);
 /// After so many looks whether they wait still, a thread is asked again to stop for them.
 const ASK_AGAIN: u32 = 20;
 /// How long it is waited for a thread that is to block again what was let through to it.
@@ -105,15 +107,26 @@ impl<K: Kernel> Engine<K> {
         let Executor { kernel, threads, .. } = &mut self.executor;
         threads.look_at_handlers(kernel);
         let mut looks = 0_u32;
-        follow_until(self, LAST_SIGNALS, |engine| {
-            let Executor { kernel, threads, .. } = &mut engine.executor;
-            let (mut is_over, asks) = (true, looks.is_multiple_of(ASK_AGAIN));
+        let patient_until = kernel.now() + LAST_SIGNALS;
+        follow_until(self, LAST_CPU, |engine| {
+            let Executor { kernel, threads, asked_at_last, .. } = &mut engine.executor;
+            let is_patient = kernel.now() < patient_until;
+            let (mut is_over, asks) = (true, is_patient && looks.is_multiple_of(ASK_AGAIN));
             looks += 1;
             for thread in threads.iter() {
                 let ((waiting, blocked), id) = (threads.waiting_signals(thread, kernel), thread.id);
-                is_over &= waiting == 0;
-                if asks && waiting & blocked != 0 && kernel.may_be_interrupted(id.pid, id.tid) {
-                    let _ = kernel.interrupt(id.tid);
+                if waiting == 0 {
+                    continue;
+                }
+                // What it blocks may be the program's own: it is known when it has stopped.
+                let comes = waiting & !blocked != 0 || asked_at_last.contains(&id.tid);
+                is_over &= !(is_patient || comes && kernel.is_computing(id.tid));
+                if asks
+                    && waiting & blocked != 0
+                    && kernel.may_be_interrupted(id.pid, id.tid)
+                    && kernel.interrupt(id.tid).is_ok()
+                {
+                    asked_at_last.insert(id.tid);
                 }
             }
             is_over

@@ -80,7 +80,8 @@ const STARTS: Round = (Start, &["clock of 7 sends 28 to 7", "clock of 7 started"
 const BURST: Round = (Clock(7), &["clock of 7 started", "run 7"]);
 const TO_CALL: Round = (Clock(7), &["breakpoint of 7 at 0x401005", "breakpoint of 7 sends 28 to 7", "run 7"]);
 const TO_CALL_AGAIN: Round = (Clock(7), &["breakpoint of 7 at 0x401005", "run 7"]);
-const ENDS: Round = (Stop, &["clock of 7 off"]);
+const ENDS: Round = (Stop, &["clock of 7 silent"]);
+const ENDS_AFTER_BREAKPOINT: Round = (Stop, &["clock of 7 silent", "breakpoint of 7 silent"]);
 const GIVEN_UP: &[&str] = &["breakpoint of 7 off", "clock of 7 started", "run 7"];
 
 #[test]
@@ -131,7 +132,7 @@ fn a_signal_that_is_blocked_is_found_and_the_tracer_is_told_instead() {
         (Time(300), &["clock of 7 tells the tracer", "clock of 7 started"]),
         (ClockTellsTracer(7), &["clock of 7 sends 23 to 7", "clock of 7 started"]),
         // The signal is not to be left to whoever waits for it.
-        (Stop, &["clock of 7 off", "interrupt 7"]),
+        (Stop, &["clock of 7 silent", "interrupt 7"]),
     ]);
 }
 
@@ -142,7 +143,7 @@ fn a_breakpoint_after_a_system_call_is_reached() {
         TO_CALL,
         (Breakpoint(7, AFTER), &["breakpoint of 7 at 0x401005", "run 7"]),
         (Breakpoint(7, AFTER), &["breakpoint of 7 at 0x401005", "run 7"]),
-        (Stop, &["clock of 7 off", "breakpoint of 7 off"]),
+        ENDS_AFTER_BREAKPOINT,
     ]);
     assert_eq!((done.breakpoints, done.breakpoints_missed, done.bursts), (2, 0, 1), "written when the recording ends");
     assert_eq!((done.continued["system call"], done.ends["end of the recording"]), (3, 1));
@@ -150,7 +151,7 @@ fn a_breakpoint_after_a_system_call_is_reached() {
 
 #[test]
 fn a_breakpoint_reached_elsewhere_ends_the_burst() {
-    let done = Replay::of(CALLS).check(&[STARTS, TO_CALL, (Breakpoint(7, CODE), GIVEN_UP), ENDS]);
+    let done = Replay::of(CALLS).check(&[STARTS, TO_CALL, (Breakpoint(7, CODE), GIVEN_UP), ENDS_AFTER_BREAKPOINT]);
     assert_eq!((done.breakpoints, done.breakpoints_missed), (1, 1));
     assert_eq!(done.ends["breakpoint reached elsewhere"], 1);
 }
@@ -165,7 +166,7 @@ fn a_breakpoint_that_is_not_reached_is_given_up_after_a_while() {
         // It comes after all: nobody waits for it.
         (Breakpoint(7, AFTER), &["run 7"]),
         TO_CALL_AGAIN,
-        (Stop, &["clock of 7 off", "breakpoint of 7 off"]),
+        ENDS_AFTER_BREAKPOINT,
     ]);
     assert_eq!((done.breakpoints, done.breakpoints_missed, done.ends["breakpoint not reached"]), (0, 1, 1));
 }
@@ -182,7 +183,7 @@ fn a_breakpoint_where_the_thread_stands_is_meant_the_second_time() {
         (Breakpoint(7, AFTER), to),
         // Reached by the breakpoint, it is not hit again at once.
         (Breakpoint(7, AFTER), to),
-        (Stop, &["clock of 7 off", "breakpoint of 7 off"]),
+        ENDS_AFTER_BREAKPOINT,
     ]);
     assert_eq!(done.breakpoints_missed, 0);
 }
@@ -197,7 +198,7 @@ fn branches_by_breakpoints_alone() {
         (Clock(7), &["breakpoint of 7 at 0x401001", "breakpoint of 7 sends 28 to 7", "run 7"]),
         (Breakpoint(7, CODE + 1), &["breakpoint of 7 at 0x401001", "run 7"]),
         (Breakpoint(7, CODE + 1), GIVEN_UP),
-        ENDS,
+        ENDS_AFTER_BREAKPOINT,
     ]);
     assert_eq!((done.ends["branch depth"], done.taken_branches, done.static_branches), (1, 2, 2));
 }
@@ -209,7 +210,7 @@ fn exec_ends_a_burst_and_begins_anew() {
         TO_CALL,
         (Exec(7, 7), &["breakpoint of 7 off", "clock of 7 started", "run 7"]),
         TO_CALL_AGAIN,
-        (Stop, &["clock of 7 off", "breakpoint of 7 off"]),
+        ENDS_AFTER_BREAKPOINT,
     ]);
     assert_eq!((done.ends["exec"], done.other_stops, done.threads, done.processes), (1, 1, 1, 1));
 }
@@ -231,7 +232,7 @@ fn exec_of_another_thread_takes_the_place_of_the_first() {
         ),
         // The clock of the first thread goes with it, in whatever order they were started.
         (Exec(7, 8), &["clock of 8 sends 28 to 7", "run 7"]),
-        (Stop, &["clock of 8 off"]),
+        (Stop, &["clock of 8 silent"]),
     ]);
     assert_eq!((done.threads, done.other_stops), (2, 1));
 }
@@ -263,7 +264,7 @@ fn job_control_stops_a_thread_that_stays_so() {
         (JobControl(7, libc::SIGSTOP), &["listen 7"]),
         (Interrupt(7), &["run 7"]),
         (Breakpoint(7, AFTER), &["breakpoint of 7 at 0x401005", "run 7"]),
-        (Stop, &["clock of 7 off", "breakpoint of 7 off"]),
+        ENDS_AFTER_BREAKPOINT,
     ]);
     assert_eq!((done.other_stops, done.breakpoints), (5, 1));
 }
@@ -277,7 +278,7 @@ fn a_signal_of_the_program_on_the_way_to_a_breakpoint_is_passed_on() {
         // One of the same kind as the tracer's, but nobody's clock sent it.
         (Signal(7, libc::SIGWINCH), &["run 7 with 28"]),
         (Breakpoint(7, AFTER), &["breakpoint of 7 at 0x401005", "run 7"]),
-        (Stop, &["clock of 7 off", "breakpoint of 7 off"]),
+        ENDS_AFTER_BREAKPOINT,
     ]);
     assert_eq!((done.breakpoints, done.breakpoints_missed, done.backed_off), (1, 0, 0));
 }
@@ -361,7 +362,7 @@ fn asked_at_the_end(script: &[Input]) -> Vec<String> {
     engine.attach(&[7], true).unwrap();
     assert_eq!(engine.run().bursts, 0);
     let asked = kernel.world().all_asked();
-    let end = asked.iter().position(|request| request == "clock of 7 off").unwrap();
+    let end = asked.iter().position(|request| request == "clock of 7 silent").unwrap();
     asked[end + 1..].to_vec()
 }
 

@@ -302,6 +302,10 @@ impl ThreadEvent for EventFd {
         Self::disable(self)
     }
 
+    fn silence(&self) {
+        Self::silence(self);
+    }
+
     fn set_period(&self, period: u64) -> Result<(), Errno> {
         Self::set_period(self, period)
     }

@@ -140,6 +140,8 @@ pub(crate) trait ThreadEvent {
     fn once(&self) -> Result<(), Errno>;
     /// It counts no more until it is started again.
     fn disable(&self) -> Result<(), Errno>;
+    /// The same, and no signal of it is on its way any more.
+    fn silence(&self);
     /// Counts between two overflows, from now on.
     fn set_period(&self, period: u64) -> Result<(), Errno>;
     /// From now on its overflows send `signal` to `thread`.

@@ -673,6 +673,10 @@ impl ThreadEvent for ScriptedEvent {
         self.note("off")
     }
 
+    fn silence(&self) {
+        let _ = self.note("silent");
+    }
+
     fn set_period(&self, period: u64) -> Result<(), Errno> {
         if let Some(event) = self.world.borrow_mut().events.get_mut(&self.number) {
             event.period = period;

@@ -35,8 +35,8 @@ pub(crate) enum Action {
     StartClock,
     /// Start the clock once more for the same burst.
     StartClockAgain,
-    /// Stop the clock: it does not overflow any more.
-    StopClock,
+    /// Stop its clock and its breakpoint for good: no signal of theirs comes after that.
+    Silence,
     /// What was known of its program is void, and its id may be another.
     ForgetProgram,
     /// Let the signals of its events through that it blocks: it takes them.

@@ -228,6 +228,15 @@ impl<E: ThreadEvent> Thread<E> {
         self.breakpoint_is_set = false;
     }
 
+    /// Stops its clock and its breakpoint for good.
+    pub(crate) fn silence(&mut self) {
+        self.clock.silence();
+        if let Some(breakpoint) = &self.breakpoint {
+            breakpoint.silence();
+        }
+        self.breakpoint_is_set = false;
+    }
+
     /// Which of its events has sent a signal, if one has.
     pub(crate) fn owner_of(&self, info: SignalInfo) -> Option<Stop> {
         if info.fd == self.clock.number() && info.code == POLL_HUP {

@@ -164,7 +164,7 @@ impl ThreadState {
             // Left over from before something else ended its purpose.
             (Stop::Clock | Stop::Breakpoint | Stop::Interrupt, _) => passed_over(self),
             (Stop::Signal(signal), _) if around.over_budget && around.may_be_let_go => {
-                self.to(self.phase, [Action::StopClock, Action::RemoveBreakpoint], Some(Release::LetGo(signal)))
+                self.to(self.phase, [Action::Silence], Some(Release::LetGo(signal)))
             }
             (Stop::Signal(signal), _) => self.run(signal),
             (Stop::JobControl, _) => self.to(self.phase, [], Some(Release::StayStopped)),
@@ -233,7 +233,7 @@ impl ThreadState {
             }
             (Event::Ended, _) => self.to(Phase::Over, [], None),
             (Event::RecordingEnds, _) => {
-                let mut actions = vec![Action::StopClock, Action::RemoveBreakpoint];
+                let mut actions = vec![Action::Silence];
                 actions.extend(self.is_in_burst().then_some(Action::WriteBurst("end of the recording")));
                 self.to(Phase::Over, actions, None)
             }

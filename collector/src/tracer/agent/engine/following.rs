@@ -201,9 +201,9 @@ impl AgentEngine {
     }
 
     /// The breakpoint of a followed thread sends no signal from now on.
-    pub(super) fn disable_breakpoint(&self, thread: i32) {
+    pub(super) fn silence_breakpoint(&self, thread: i32) {
         if let Some(followed) = self.followed.get(&thread) {
-            let _ = followed.breakpoint.disable();
+            followed.breakpoint.silence();
         }
     }
 

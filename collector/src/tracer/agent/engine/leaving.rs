@@ -37,7 +37,7 @@ impl AgentEngine {
         // Where system calls are filtered, making one again could kill, and nothing is taken out: the kernel lets these threads go. So it does
         // with those that wait where they must not be interrupted.
         let mut asked = self.stops.asked();
-        asked.iter().for_each(|asked| self.disable_events(asked.thread));
+        asked.iter().for_each(|asked| self.silence_events(asked.thread));
         asked.retain(|asked| may_be_interrupted(asked.process, asked.thread));
         let events = asked.into_iter().map(|asked| (asked.thread, self.event_of(asked.thread))).collect();
         release_asked(&events, &mut self.kernel);

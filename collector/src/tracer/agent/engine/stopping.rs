@@ -208,11 +208,11 @@ impl AgentEngine {
     }
 
     /// None of the events of a thread sends a signal from now on.
-    pub(super) fn disable_events(&self, thread: i32) {
+    pub(super) fn silence_events(&self, thread: i32) {
         if let Some(watched) = self.tree.get(thread) {
-            let _ = watched.clock.disable();
+            watched.clock.silence();
         }
-        self.disable_breakpoint(thread);
+        self.silence_breakpoint(thread);
     }
 
     fn report_end(&mut self, thread: i32, status: i32) {
