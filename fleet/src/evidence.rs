@@ -16,7 +16,7 @@ use analyzer::{BinarySearch, Options, Origin, analyze};
 use anyhow::{Context, bail};
 use archive::{Opened, is_archive};
 use model::Rules;
-use otlp::{OfOwner, is_otlp};
+use otlp::{OfOwner, Unpacked, is_otlp};
 use perfdata::{Features, Recording};
 
 /// What a file has.
@@ -38,13 +38,15 @@ pub struct Found {
     pub weaker: Vec<String>,
 }
 
-/// What a file has that was not known.
-#[derive(Debug, Default)]
-pub struct New {
-    /// Each content, by what tells it from all others.
-    pub found: Vec<(String, Found)>,
-    /// What else is to be said of the file.
-    pub notes: Vec<String>,
+/// A content of a file: all of it, or what a service did on a host.
+#[derive(Debug)]
+pub struct Content {
+    /// What tells it from all others.
+    pub id: String,
+    /// What part of the file it is, for messages.
+    pub part: Option<String>,
+    /// What it has, or why it cannot be read.
+    pub found: anyhow::Result<Found>,
 }
 
 /// A file's content in a number: BLAKE3, as `b3sum` prints it.
@@ -93,35 +95,37 @@ impl Evidence {
         }
     }
 
-    /// Reads what is not among the `known` contents: a recording counts once, in an archive and out of it. `damaged`: a recording that is
-    /// cut short or damaged is taken as far as it goes.
+    /// Reads what is not among the `known` contents, and hands it to `take`: a recording counts once, in an archive and out of it. `damaged`: a
+    /// recording that is cut short or damaged is taken as far as it goes. Returns what else is to be said of the file.
     ///
     /// # Errors
     /// It cannot be read, is none of these, or has nothing to count.
     pub fn read(
         &self,
         known: &HashSet<String>,
-        search: &BinarySearch,
-        damaged: bool,
-        threads: usize,
-    ) -> anyhow::Result<New> {
+        (search, damaged, threads): (&BinarySearch, bool, usize),
+        take: &mut dyn FnMut(Content),
+    ) -> anyhow::Result<Option<String>> {
         let (place, analyzing) = (self.place(), Analyzing { search, damaged, threads });
+        if let Evidence::Profiles(file) = self {
+            return analyzing.profiles(file, known, take);
+        }
         let id = id_of(&place)?;
         if known.contains(&id) {
-            return Ok(New::default());
+            return Ok(None);
         }
         let found = match self {
-            Evidence::Profiles(_) => return analyzing.profiles(&place, &id, known),
-            Evidence::File(_) if begin_of(&place)?.trim_ascii_start().starts_with(b"{") => counted(&place, search)?,
-            Evidence::File(_) => analyzing.recording(&Recording::open(&place)?)?,
             Evidence::Archive(opened) => {
                 let search = &opened.search(search.clone());
                 let mut found = Analyzing { search, ..analyzing }.recording(&Recording::open(&place)?)?;
                 found.weaker.extend_from_slice(opened.notes());
                 found
             }
+            _ if begin_of(&place)?.trim_ascii_start().starts_with(b"{") => counted(&place, search)?,
+            _ => analyzing.recording(&Recording::open(&place)?)?,
         };
-        Ok(New { found: vec![(id, found)], notes: Vec::new() })
+        take(Content { id, part: None, found: Ok(found) });
+        Ok(None)
     }
 
     fn place(&self) -> PathBuf {
@@ -199,42 +203,60 @@ impl Analyzing<'_> {
         Ok(Found { flow, source, features, service: None, version: None, ended, weaker })
     }
 
-    /// What each service did on each host, of profiles with this id.
-    fn profiles(&self, file: &Path, id: &str, known: &HashSet<String>) -> anyhow::Result<New> {
-        let owners = recordings_of_owners(file, self.search)?;
-        let (mut new, all, mut nothing) = (New::default(), owners.len(), None);
+    /// What each service did on each host.
+    fn profiles(
+        &self,
+        file: &Path,
+        known: &HashSet<String>,
+        take: &mut dyn FnMut(Content),
+    ) -> anyhow::Result<Option<String>> {
+        let profiles = Unpacked::read(file)?;
+        // Packed in another way, they are the same.
+        let of_file = blake3::hash(profiles.bytes()).to_hex();
+        let owners = recordings_of_owners(&profiles, self.search)?;
+        drop(profiles);
+        let (all, mut without, mut first) = (owners.len(), 0, None);
         for owner in owners {
-            let id = id_of_owner(id, &owner);
-            match owner.recording {
-                Ok(_) if known.contains(&id) => {}
-                Ok(bytes) => {
-                    let found = self.recording(&Recording::from_bytes(bytes)?)?;
-                    new.found.push((id, Found { service: owner.service, version: owner.version, ..found }));
-                }
+            let (id, part) = (id_of_owner(&of_file, &owner), title_of(&owner));
+            let bytes = match owner.recording {
+                Ok(_) if known.contains(&id) => continue,
+                Ok(bytes) => bytes,
                 Err(why) => {
-                    let names: Vec<String> = [owner.service, owner.version, owner.host].into_iter().flatten().collect();
-                    let whose = if names.is_empty() { "nobody named".to_owned() } else { names.join(", ") };
-                    new.notes.push(format!("of its profiles, those of {whose}: {why}"));
-                    nothing.get_or_insert(why);
+                    without += 1;
+                    first.get_or_insert_with(|| format!("{part}: {why}"));
+                    continue;
                 }
-            }
+            };
+            let found = Recording::from_bytes(bytes).map_err(anyhow::Error::from);
+            let found = found.and_then(|recording| self.recording(&recording));
+            let (service, version) = (owner.service, owner.version);
+            take(Content { id, part: Some(part), found: found.map(|found| Found { service, version, ..found }) });
         }
-        match nothing {
-            Some(why) if new.notes.len() == all => Err(why.into()),
-            _ => Ok(new),
+        match first {
+            Some(why) if without == all => bail!("none of its {all} parts has samples that count; the first, {why}"),
+            Some(why) => Ok(Some(format!("{without} of its {all} parts have no samples that count, as {why}"))),
+            None => Ok(None),
         }
     }
 }
 
-/// What tells what a service did on a host from all others, of a file with this id.
-fn id_of_owner(file: &str, owner: &OfOwner) -> String {
+/// What tells what a service did on a host from all others, of profiles with this id.
+fn id_of_owner(profiles: &str, owner: &OfOwner) -> String {
     let mut hasher = blake3::Hasher::new();
-    hasher.update(file.as_bytes());
+    hasher.update(profiles.as_bytes());
     for name in [&owner.host, &owner.service, &owner.version] {
         // No name has a byte that UTF-8 has not.
         hasher.update(b"\xff").update(name.as_deref().unwrap_or_default().as_bytes());
     }
     hasher.finalize().to_string()
+}
+
+/// Whose profiles they are, in words.
+fn title_of(owner: &OfOwner) -> String {
+    let names = [("service", &owner.service), ("version", &owner.version), ("host", &owner.host)];
+    let said: Vec<String> =
+        names.iter().filter_map(|(what, name)| Some(format!("{what} {:?}", name.as_ref()?))).collect();
+    if said.is_empty() { "that of no named service or host".to_owned() } else { said.join(", ") }
 }
 
 /// When a recording ended: as `perf record -k` says it, at its last sample, or as `hbbp record` does.

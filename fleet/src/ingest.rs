@@ -94,9 +94,9 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
         bail!("--weight is {}, expected more than 0", args.weight);
     }
     let store = Store::open_or_make(&args.store)?;
-    let mut arriving = Arriving { store: &store, known: Known::default(), waiting: BTreeMap::new(), rows: 0, twice: 0 };
+    let mut arriving = Arriving::in_store(&store);
     arriving.known.update(&store).await?;
-    let (mut files, mut read, mut recordings, mut skipped, mut days) = (0, 0, 0, 0, HashSet::new());
+    let (mut files, mut skipped, mut days) = (0, 0, HashSet::new());
     let threads = args.threads.map(usize::from);
     let threads = threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     let search = search(args);
@@ -111,7 +111,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
             files += 1;
             match next.id() {
                 // It need not come here to be known.
-                Some(id) if arriving.known.ids.contains(id) => arriving.twice += 1,
+                Some(id) if arriving.known.ids.contains(id) => arriving.add(Vec::new()),
                 _ => together.push(next),
             }
         }
@@ -120,21 +120,18 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
         }
         let local: Vec<_> = futures::stream::iter(&together).map(Incoming::local).buffered(COPIES).collect().await;
         for found in read_together(&local, (args, &search), &arriving.known.ids, threads) {
+            let found = found.and_then(|mut arrived| match arrived.failed.is_empty() || args.keep_going {
+                true => Ok(arrived),
+                false => Err(arrived.failed.swap_remove(0)),
+            });
             match found {
                 Ok(arrived) => {
-                    let of_recordings = arrived.recordings.iter().flat_map(|found| &found.weaker);
-                    // Recordings of one file say the same of it.
-                    let said: BTreeSet<&str> = of_recordings
-                        .flat_map(|weaker| weaker.lines())
-                        .chain(arrived.notes.iter().map(String::as_str))
-                        .collect();
-                    said.into_iter().for_each(|note| *notes.entry(note.to_owned()).or_default() += 1);
+                    arrived.sentences().into_iter().for_each(|note| *notes.entry(note).or_default() += 1);
+                    say_some(&arrived.failed);
                     days.extend(arrived.recordings.iter().map(|found| found.labels.day));
-                    let came = arriving.add(arrived.recordings);
-                    recordings += came;
-                    match came {
-                        0 => arriving.twice += 1,
-                        _ => read += 1,
+                    match arrived.recordings.is_empty() && !arrived.failed.is_empty() {
+                        true => skipped += 1,
+                        false => arriving.add(arrived.recordings),
                     }
                 }
                 Err(error) if args.keep_going => {
@@ -142,8 +139,8 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
                     say(&format!("left out: {error:#}"));
                 }
                 Err(error) => {
-                    read -= arriving.write().await?;
-                    let before = match read {
+                    arriving.write().await?;
+                    let before = match arriving.files().0 {
                         0 => String::new(),
                         1 => "1 file before it is in the store; ".to_owned(),
                         several => format!("{several} files before it are in the store; "),
@@ -152,13 +149,14 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
                 }
             }
             if arriving.rows > MOST_ROWS {
-                read -= arriving.write().await?;
+                arriving.write().await?;
             }
         }
     }
-    read -= arriving.write().await?;
+    arriving.write().await?;
     notes.iter().for_each(|(note, of)| say(&format!("{of} of {files} files: {note}")));
-    let were_there = if arriving.twice > 0 { format!("; {} were there before", arriving.twice) } else { String::new() };
+    let ((read, twice), recordings) = (arriving.files(), arriving.recordings());
+    let were_there = if twice > 0 { format!("; {twice} were there before") } else { String::new() };
     let left_out = if skipped > 0 { format!("; {skipped} left out") } else { String::new() };
     // Profiles of OpenTelemetry have several.
     let several = if recordings > read { format!(", {recordings} recordings") } else { String::new() };
@@ -201,39 +199,58 @@ struct Arriving<'a> {
     store: &'a Store,
     /// Those of the store, and those that wait.
     known: Known,
-    waiting: BTreeMap<NaiveDate, Vec<Ingested>>,
+    /// By day, each with the number of its file.
+    waiting: BTreeMap<NaiveDate, Vec<(usize, Ingested)>>,
     /// Rows of those that wait.
     rows: usize,
-    /// How many files were known.
-    twice: usize,
+    /// How many recordings of each file came in.
+    of_files: Vec<usize>,
 }
 
-impl Arriving<'_> {
-    /// Takes the recordings of a file. How many of them were not known: it may have been given twice.
-    fn add(&mut self, mut recordings: Vec<Ingested>) -> usize {
-        recordings.retain(|recording| self.known.ids.insert(recording.id.clone()));
-        let new = recordings.len();
-        for recording in recordings {
-            self.rows += recording.flow.num_rows() + recording.modules.num_rows();
-            self.waiting.entry(recording.labels.day).or_default().push(recording);
-        }
-        new
+impl<'a> Arriving<'a> {
+    fn in_store(store: &'a Store) -> Self {
+        Arriving { store, known: Known::default(), waiting: BTreeMap::new(), rows: 0, of_files: Vec::new() }
     }
 
-    /// Writes what waits: a batch for each day. How many files another has put in meanwhile, which are left out.
-    async fn write(&mut self) -> anyhow::Result<usize> {
+    /// Files of which something came in, and those of which nothing was new.
+    fn files(&self) -> (usize, usize) {
+        let came = self.of_files.iter().filter(|recordings| **recordings > 0).count();
+        (came, self.of_files.len() - came)
+    }
+
+    /// How many recordings came in.
+    fn recordings(&self) -> usize {
+        self.of_files.iter().sum()
+    }
+
+    /// Takes the recordings of a file. Those that are known may have come with the same file, given twice.
+    fn add(&mut self, mut recordings: Vec<Ingested>) {
+        recordings.retain(|recording| self.known.ids.insert(recording.id.clone()));
+        let file = self.of_files.len();
+        self.of_files.push(recordings.len());
+        for recording in recordings {
+            self.rows += recording.flow.num_rows() + recording.modules.num_rows();
+            self.waiting.entry(recording.labels.day).or_default().push((file, recording));
+        }
+    }
+
+    /// Writes what waits: a batch for each day. What another has put in meanwhile is left out.
+    async fn write(&mut self) -> anyhow::Result<()> {
         self.rows = 0;
         if self.waiting.is_empty() {
-            return Ok(0);
+            return Ok(());
         }
         let _writing = self.store.write()?;
         let mut others = Known { ids: HashSet::new(), batches: std::mem::take(&mut self.known.batches) };
         others.update(self.store).await?;
-        let mut meanwhile = 0;
-        for (day, mut recordings) in std::mem::take(&mut self.waiting) {
-            let is_known = |recording: &Ingested| others.ids.contains(&recording.id);
-            meanwhile += recordings.iter().filter(|recording| recording.is_first && is_known(recording)).count();
-            recordings.retain(|recording| !is_known(recording));
+        for (day, waiting) in std::mem::take(&mut self.waiting) {
+            let mut recordings = Vec::new();
+            for (file, recording) in waiting {
+                match others.ids.contains(&recording.id) {
+                    true => self.of_files[file] -= 1,
+                    false => recordings.push(recording),
+                }
+            }
             if recordings.is_empty() {
                 continue;
             }
@@ -242,10 +259,18 @@ impl Arriving<'_> {
             let batch = write_batch(self.store, day, 'i', [flow, modules, vec![table_of(&recordings)?]], &[])?;
             others.batches.insert(batch);
         }
-        self.twice += meanwhile;
         self.known.batches = others.batches;
         self.known.ids.extend(others.ids);
-        Ok(meanwhile)
+        Ok(())
+    }
+}
+
+/// Says what of a file is left out: of much, the first.
+fn say_some(failed: &[anyhow::Error]) {
+    const MOST: usize = 5;
+    failed.iter().take(MOST).for_each(|why| say(&format!("left out: {why:#}")));
+    if let Some(more) = failed.len().checked_sub(MOST).filter(|more| *more > 0) {
+        say(&format!("left out: {more} more parts of the same file"));
     }
 }
 

@@ -97,7 +97,7 @@ pub(crate) struct Whose {
 }
 
 impl Whose {
-    /// Takes an attribute over. An empty text says nothing.
+    /// Takes an attribute over. An empty text says nothing; of a long name of a service, a version or a host the beginning is kept.
     pub(crate) fn set(&mut self, attribute: &Attribute) {
         let (field, text) = match attribute {
             Attribute::Pid(pid) => return self.pid = Some(*pid),
@@ -105,15 +105,30 @@ impl Whose {
             Attribute::Thread(text) => (&mut self.thread, text),
             Attribute::Executable(text) => (&mut self.executable, text),
             Attribute::ExecutablePath(text) => (&mut self.executable_path, text),
-            Attribute::Service(text) => (&mut self.service, text),
-            Attribute::Version(text) => (&mut self.version, text),
-            Attribute::Host(text) => (&mut self.host, text),
+            Attribute::Service(text) => (&mut self.service, &label(text)),
+            Attribute::Version(text) => (&mut self.version, &label(text)),
+            Attribute::Host(text) => (&mut self.host, &label(text)),
             Attribute::Container(text) => (&mut self.container, text),
             _ => return,
         };
         if !text.is_empty() {
             *field = Some(text.clone());
         }
+    }
+
+    /// Whose a sample with these attributes is. The version of a resource's service is not that of another service.
+    pub(crate) fn of_sample(
+        &self,
+        attributes: impl IntoIterator<Item = Result<Attribute, Error>>,
+    ) -> Result<Self, Error> {
+        let mut own = Whose { version: None, ..self.clone() };
+        for attribute in attributes {
+            own.set(&attribute?);
+        }
+        if own.version.is_none() && own.service == self.service {
+            own.version.clone_from(&self.version);
+        }
+        Ok(own)
     }
 
     /// What the process is called.
@@ -127,6 +142,16 @@ impl Whose {
     pub(crate) fn path_of<'a>(&'a self, name: &'a Rc<str>) -> &'a Rc<str> {
         let program = self.executable_path.as_ref();
         program.filter(|path| !name.contains('/') && base_name(path) == Some(name)).unwrap_or(name)
+    }
+}
+
+/// Letters of a name of a service, a version or a host that are kept: each row of a table may have it.
+const MOST_LABEL: usize = 255;
+
+fn label(text: &Rc<str>) -> Rc<str> {
+    match text.char_indices().nth(MOST_LABEL) {
+        Some((end, _)) => text.get(..end).unwrap_or(text).into(),
+        None => Rc::clone(text),
     }
 }
 

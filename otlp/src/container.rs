@@ -156,7 +156,7 @@ impl Packing {
 }
 
 /// How many bytes such data may have, unpacked.
-pub(crate) fn most_unpacked(bytes: &[u8]) -> u64 {
+fn most_unpacked(bytes: &[u8]) -> u64 {
     (bytes.len() as u64).saturating_mul(MOST_GROWTH).saturating_add(ALWAYS)
 }
 
@@ -172,20 +172,44 @@ fn unpacked(bytes: Cow<'_, [u8]>, most: u64) -> Result<Cow<'_, [u8]>, Error> {
     Ok(plain.into())
 }
 
-/// All bytes of a file, unpacked, and how many such a file may have: what is packed in them may not have more.
-pub(crate) fn read(file: &Path) -> Result<(Vec<u8>, u64), Error> {
-    let bytes = std::fs::read(file).map_err(Error::Read)?;
-    let most = most_unpacked(&bytes);
-    Ok((unpacked(bytes.into(), most)?.into_owned(), most))
+/// What a file of profiles has, unpacked.
+#[derive(Debug)]
+pub struct Unpacked {
+    bytes: Vec<u8>,
+    /// Bytes that such a file may have, and so what is packed within.
+    most: u64,
 }
 
-/// Hands each message of a file to `take`, as a protocol buffer, with the number of bytes that it has there. Unpacked, none may have more
-/// than `most`.
+impl Unpacked {
+    /// What a file has.
+    ///
+    /// # Errors
+    /// It cannot be read or unpacked, or grows out of proportion.
+    pub fn read(file: &Path) -> Result<Self, Error> {
+        let bytes = std::fs::read(file).map_err(Error::Read)?;
+        let most = most_unpacked(&bytes);
+        Ok(Unpacked { bytes: unpacked(bytes.into(), most)?.into_owned(), most })
+    }
+
+    /// Its bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// Bytes that are not packed as a whole.
+impl From<Vec<u8>> for Unpacked {
+    fn from(bytes: Vec<u8>) -> Self {
+        Unpacked { most: most_unpacked(&bytes), bytes }
+    }
+}
+
+/// Hands each message of a file to `take`, as a protocol buffer, with the number of bytes that it has there.
 pub(crate) fn for_each_message(
-    bytes: &[u8],
-    most: u64,
+    profiles: &Unpacked,
     mut take: impl FnMut(&[u8], u64) -> Result<(), Error>,
 ) -> Result<(), Error> {
+    let (bytes, most) = (profiles.bytes(), profiles.most);
     if is_json(bytes) || is_message(bytes) {
         return each_of(bytes, 1, &mut |message| take(message, message.len() as u64));
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::Error;
 use crate::attributes::{Attribute, Whose};
-use crate::container::{for_each_message, most_unpacked, read};
+use crate::container::{Unpacked, for_each_message};
 use crate::events::{BY_ADDRESS, Event, Meaning};
 use crate::frames::Frames;
 use crate::made::{Files, Made, Profiled, Shared};
@@ -19,47 +19,36 @@ use crate::tables::{Fields, Table, Tables, decode};
 /// # Errors
 /// The file cannot be read, is no OTLP profile of a version that is known, is damaged, or has nothing that counts; or `out` fails.
 pub fn convert<W: Write + Seek>(file: &Path, files: &dyn Files, out: W) -> Result<W, Error> {
-    let (bytes, most) = read(file)?;
-    convert_unpacked(&bytes, most, files, out)
+    convert_unpacked(&Unpacked::read(file)?, files, out)
 }
 
 /// The same of what a file has, unpacked.
 ///
 /// # Errors
 /// As [`convert`].
-pub fn convert_bytes<W: Write + Seek>(bytes: &[u8], files: &dyn Files, out: W) -> Result<W, Error> {
-    convert_unpacked(bytes, most_unpacked(bytes), files, out)
+pub fn convert_unpacked<W: Write + Seek>(profiles: &Unpacked, files: &dyn Files, out: W) -> Result<W, Error> {
+    let mut made = Made::new(out)?;
+    fill(Recordings::One(&mut made), profiles, files)?;
+    made.finish()
 }
 
 /// A recording in memory of what each service did on each host, in the order of their names.
 ///
 /// # Errors
-/// As [`convert`], but that nothing counts is an error of each recording; or there are more than 65,536 of them.
-pub fn convert_apart(file: &Path, files: &dyn Files) -> Result<Vec<OfOwner>, Error> {
-    let (bytes, most) = read(file)?;
+/// As [`convert`], but that nothing counts is an error of each recording; or there are more than 4,096 of them.
+pub fn convert_apart(profiles: &Unpacked, files: &dyn Files) -> Result<Vec<OfOwner>, Error> {
     let mut owners = Owners::new();
-    fill(Recordings::Apart(&mut owners, || Cursor::new(Vec::new())), &bytes, most, files)?;
+    fill(Recordings::Apart(&mut owners, || Cursor::new(Vec::new())), profiles, files)?;
     if owners.is_empty() {
         return Err(Error::NothingToCount { has: Notes::default().instead() });
     }
     Ok(owners.into_iter().map(|(owner, made)| OfOwner::of(owner, made)).collect())
 }
 
-fn convert_unpacked<W: Write + Seek>(bytes: &[u8], most: u64, files: &dyn Files, out: W) -> Result<W, Error> {
-    let mut made = Made::new(out)?;
-    fill(Recordings::One(&mut made), bytes, most, files)?;
-    made.finish()
-}
-
-/// Puts the samples of all messages into recordings. `most`: bytes that a message may have, unpacked.
-fn fill<W: Write + Seek>(
-    recordings: Recordings<'_, W>,
-    bytes: &[u8],
-    most: u64,
-    files: &dyn Files,
-) -> Result<(), Error> {
-    let mut converter = Converter { recordings, shared: Shared::new(files, ALWAYS), message: 0 };
-    for_each_message(bytes, most, |message, packed| {
+/// Puts the samples of all messages into recordings.
+fn fill<W: Write + Seek>(recordings: Recordings<'_, W>, profiles: &Unpacked, files: &dyn Files) -> Result<(), Error> {
+    let mut converter = Converter { recordings, shared: Shared::new(files, ALWAYS), message: 0, profile: 0 };
+    for_each_message(profiles, |message, packed| {
         // What was packed inside of the file may count for more than its bytes there, as honest messages do.
         let bytes = (message.len() as u64).min(packed.saturating_mul(MOST_PACKING));
         converter.shared.most = converter.shared.most.saturating_add(bytes.saturating_mul(MOST_GROWTH));
@@ -82,6 +71,8 @@ struct Converter<'a, W: Write> {
     shared: Shared<'a>,
     /// Which message it is, from 1 on.
     message: usize,
+    /// Which profile it is, from 1 on.
+    profile: u64,
 }
 
 /// A profile that has samples.
@@ -143,13 +134,8 @@ impl<W: Write + Seek> Converter<'_, W> {
                 for Headed { head, .. } in &profiles {
                     by_address |= tables.value_type(head.sample_type)?.0 == BY_ADDRESS;
                 }
-                if profiles.is_empty() {
-                    continue;
-                }
-                let notes = &mut self.recordings.of(&whose)?.notes;
-                producers.iter().for_each(|(name, version)| notes.producer(name, version));
                 for profile in &profiles {
-                    self.profile(profile, by_address, &whose, (&tables, &mut frames))?;
+                    self.profile(profile, (&producers, by_address), &whose, (&tables, &mut frames))?;
                 }
             }
         }
@@ -160,37 +146,60 @@ impl<W: Write + Seek> Converter<'_, W> {
     fn profile(
         &mut self,
         profile: &Headed<'_>,
-        by_address: bool,
+        (producers, by_address): (&[(String, String)], bool),
         whose: &Whose,
         (tables, frames): (&Tables<'_>, &mut Frames<'_>),
     ) -> Result<(), Error> {
         let head = &profile.head;
         let kind = tables.value_type(head.sample_type)?;
         let Some(mut meaning) = Meaning::of(&kind, &tables.value_type(head.period_type)?, head.period) else {
-            self.recordings.of(whose)?.notes.leave_out(&kind, profile.samples().count() as u64);
-            return Ok(());
+            return self.leave_out(profile, whose, frames, |notes, samples| notes.leave_out(&kind, samples));
         };
         if by_address && kind.0 == "instructions" {
-            self.recordings.of(whose)?.notes.by_context += profile.samples().count() as u64;
-            return Ok(());
+            return self.leave_out(profile, whose, frames, |notes, samples| notes.by_context += samples);
         }
+        let mut is_relative = false;
         for &index in &head.attribute_indices {
-            if frames.attribute(index)? == Attribute::Relative {
-                meaning.event = Event::Samples;
-                self.recordings.of(whose)?.notes.relative += 1;
-            }
+            is_relative |= frames.attribute(index)? == Attribute::Relative;
         }
+        if is_relative {
+            meaning.event = Event::Samples;
+        }
+        self.profile += 1;
         let duration = if head.duration_nano == 0 { DURATION } else { head.duration_nano };
-        let profiled = Profiled { meaning, began: head.time_unix_nano, duration };
+        let (number, began) = (self.profile, head.time_unix_nano);
+        let profiled = Profiled { number, producers, is_relative, meaning, began, duration };
         for sample in profile.samples() {
-            let sample: Sample = decode("a sample", sample?)?;
-            let mut own = whose.clone();
-            for &index in &sample.attribute_indices {
-                own.set(&frames.attribute(index)?);
-            }
+            let (sample, own) = of_whom(sample?, whose, frames)?;
             let made = self.recordings.of(&own)?;
             made.sample(&sample, (&profiled, &own), (self.message, frames), &mut self.shared)?;
         }
         Ok(())
     }
+
+    /// Notes the samples of a profile that do not count.
+    fn leave_out(
+        &mut self,
+        profile: &Headed<'_>,
+        whose: &Whose,
+        frames: &mut Frames<'_>,
+        note: impl Fn(&mut Notes, u64),
+    ) -> Result<(), Error> {
+        if let Some(made) = self.recordings.only() {
+            note(&mut made.notes, profile.samples().count() as u64);
+            return Ok(());
+        }
+        for sample in profile.samples() {
+            let (_, own) = of_whom(sample?, whose, frames)?;
+            note(&mut self.recordings.of(&own)?.notes, 1);
+        }
+        Ok(())
+    }
+}
+
+/// A sample, and whose it is: its own attributes go before those of its resource.
+fn of_whom(sample: &[u8], whose: &Whose, frames: &mut Frames<'_>) -> Result<(Sample, Whose), Error> {
+    let sample: Sample = decode("a sample", sample)?;
+    let own = whose.of_sample(sample.attribute_indices.iter().map(|&index| frames.attribute(index)))?;
+    Ok((sample, own))
 }

@@ -84,8 +84,8 @@ pub enum Error {
         /// What it has instead.
         has: String,
     },
-    /// It is of too many services and hosts.
-    #[error("it has profiles of more than {most} services and hosts: split the file")]
+    /// It is of too many services, versions and hosts.
+    #[error("it has profiles of more than {most} services, versions and hosts: split the file")]
     Owners {
         /// How many are taken.
         most: usize,

@@ -18,8 +18,8 @@ mod owners;
 mod processes;
 mod tables;
 
-pub use container::{begins_like_otlp, is_otlp};
-pub use convert::{convert, convert_apart, convert_bytes};
+pub use container::{Unpacked, begins_like_otlp, is_otlp};
+pub use convert::{convert, convert_apart, convert_unpacked};
 pub use error::Error;
 pub use events::BY_ADDRESS;
 pub use made::Files;

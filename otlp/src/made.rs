@@ -61,6 +61,8 @@ pub(crate) struct Made<W: Write> {
     writer: Writer<W>,
     /// Bytes that count as used.
     used: u64,
+    /// The last profile that a sample was of.
+    profile: u64,
     /// Where the stacks of a message are, and which message that is.
     spots: (usize, Spots),
     places: Places,
@@ -85,7 +87,13 @@ struct Spot {
 }
 
 /// What the samples of a profile count as.
-pub(crate) struct Profiled {
+pub(crate) struct Profiled<'p> {
+    /// Which profile it is, from 1 on.
+    pub number: u64,
+    /// Who made it: name and version.
+    pub producers: &'p [(String, String)],
+    /// Its values are no numbers of executions.
+    pub is_relative: bool,
     pub meaning: Meaning,
     pub began: u64,
     pub duration: u64,
@@ -97,6 +105,7 @@ impl<W: Write + Seek> Made<W> {
         Ok(Made {
             writer: Writer::create(out, &Event::descriptions())?,
             used: 0,
+            profile: 0,
             spots: (0, Spots::new()),
             places: Places::default(),
             mapped: HashSet::new(),
@@ -112,12 +121,17 @@ impl<W: Write + Seek> Made<W> {
     pub(crate) fn sample(
         &mut self,
         sample: &Sample,
-        (profiled, own): (&Profiled, &Whose),
+        (profiled, own): (&Profiled<'_>, &Whose),
         (message, frames): (usize, &mut Frames<'_>),
         shared: &mut Shared<'_>,
     ) -> Result<(), Error> {
         if self.spots.0 != message {
             self.spots = (message, Spots::new());
+        }
+        if self.profile != profiled.number {
+            self.profile = profiled.number;
+            profiled.producers.iter().for_each(|(name, version)| self.notes.producer(name, version));
+            self.notes.relative += u64::from(profiled.is_relative);
         }
         let key = (sample.stack_index, own.executable_path.clone());
         let spot = match self.spots.1.get(&key) {
@@ -161,7 +175,7 @@ impl<W: Write + Seek> Made<W> {
         value: i64,
         thread: Thread,
         spot: &Spot,
-        (profiled, shared): (&Profiled, &mut Shared<'_>),
+        (profiled, shared): (&Profiled<'_>, &mut Shared<'_>),
     ) -> Result<(), Error> {
         let value = self.positive(value);
         let samples = profiled.meaning.per_sample.map_or(1, |units| value / units).clamp(1, MOST_OF_SUM);
@@ -186,7 +200,7 @@ impl<W: Write + Seek> Made<W> {
         time: u64,
         thread: Thread,
         spot: &Spot,
-        of: (&Profiled, &mut Shared<'_>),
+        of: (&Profiled<'_>, &mut Shared<'_>),
     ) -> Result<(), Error> {
         match self.positive(value) {
             0 => Ok(()),
@@ -205,7 +219,7 @@ impl<W: Write + Seek> Made<W> {
         time: u64,
         thread: Thread,
         spot: &Spot,
-        (of, shared): (&Profiled, &mut Shared<'_>),
+        (of, shared): (&Profiled<'_>, &mut Shared<'_>),
     ) -> Result<(), Error> {
         self.notes.samples += 1;
         (self.first, self.last) = (self.first.min(time), self.last.max(time));
@@ -228,7 +242,7 @@ impl<W: Write + Seek> Made<W> {
         shared.used += used - self.used;
         self.used = used;
         match shared.used > shared.most {
-            true => Err(Error::Grows { what: "what is recorded of it", most: shared.most }),
+            true => Err(Error::Grows { what: "the recording made of it", most: shared.most }),
             false => Ok(()),
         }
     }

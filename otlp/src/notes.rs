@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::events::Kind;
 
-/// How many different names are kept of what is told by name.
+/// How many different names are kept of what is told by name, and how many letters of each.
 const MOST_NAMES: usize = 16;
+const MOST_LETTERS: usize = 100;
 
 /// What was seen.
 #[derive(Debug, Default)]
@@ -38,9 +39,9 @@ pub(crate) struct Notes {
 
 /// Adds to what is told by name, and to all others where there are too many.
 pub(crate) fn add(to: &mut BTreeMap<String, u64>, name: &str, count: u64) {
-    let is_known = to.len() < MOST_NAMES || to.contains_key(name);
-    let name = if is_known { name } else { "others" };
-    *to.entry(name.to_owned()).or_default() += count;
+    let name: String = name.chars().take(MOST_LETTERS).collect();
+    let is_known = to.len() < MOST_NAMES || to.contains_key(&name);
+    *to.entry(if is_known { name } else { "others".to_owned() }).or_default() += count;
 }
 
 impl Notes {
@@ -48,7 +49,8 @@ impl Notes {
     pub(crate) fn producer(&mut self, name: &str, version: &str) {
         let known = self.producers.len() < MOST_NAMES;
         if known && !name.is_empty() {
-            self.producers.insert(format!("{name} {version}").trim_end().to_owned());
+            let named = format!("{name} {version}");
+            self.producers.insert(named.trim_end().chars().take(MOST_LETTERS).collect());
         }
     }
 

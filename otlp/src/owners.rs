@@ -10,7 +10,7 @@ use crate::attributes::Whose;
 use crate::made::Made;
 
 /// As many recordings are made of a file, at most.
-const MOST: usize = 1 << 16;
+const MOST: usize = 1 << 12;
 
 /// What a service did on a host. `None`: the profiles do not say it.
 #[derive(Debug)]
@@ -40,6 +40,14 @@ pub(crate) enum Recordings<'r, W: Write> {
 }
 
 impl<W: Write + Seek> Recordings<'_, W> {
+    /// The recording of all, if there is one.
+    pub(crate) fn only(&mut self) -> Option<&mut Made<W>> {
+        match self {
+            Self::One(made) => Some(made),
+            Self::Apart(..) => None,
+        }
+    }
+
     /// The recording that samples of these belong to.
     pub(crate) fn of(&mut self, whose: &Whose) -> Result<&mut Made<W>, Error> {
         let (owners, make) = match self {

@@ -7,7 +7,7 @@ use std::io::{Cursor, Write};
 
 use by_hand::{BEGAN, CPU, PERIOD, SAMPLES, Tables, Value, resource};
 use formats::metadata::Metadata;
-use otlp::{Error, Files, OfOwner, convert, convert_apart, convert_bytes};
+use otlp::{Error, Files, OfOwner, convert, convert_apart, convert_unpacked};
 use perfdata::{BuildId, Chunk, FeatureBit, Record, Recording};
 
 /// Files of nobody, or one whose bytes are 0x1000 further in it than their addresses.
@@ -35,7 +35,7 @@ struct Made {
 }
 
 fn made(bytes: &[u8], files: &dyn Files) -> Result<Made, Error> {
-    let recording = convert_bytes(bytes, files, Cursor::new(Vec::new()))?.into_inner();
+    let recording = convert_unpacked(&bytes.to_vec().into(), files, Cursor::new(Vec::new()))?.into_inner();
     Ok(read(recording))
 }
 
@@ -312,9 +312,7 @@ fn apart(resources: &mut dyn FnMut(&mut Tables) -> Vec<Vec<u8>>) -> Result<Vec<O
         tables.request(&resources)
     };
     let framed = [message(), message()].map(|message| [&(message.len() as u32).to_be_bytes(), &message[..]].concat());
-    let file = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(&file, framed.concat()).unwrap();
-    convert_apart(file.path(), &NONE)
+    convert_apart(&framed.concat().into(), &NONE)
 }
 
 #[test]
@@ -337,6 +335,8 @@ fn each_service_on_each_host_has_a_recording() {
             one(&[b, web, version("1")], &[version("2")], SAMPLES, 0x1030),
             one(&[], &[], SAMPLES, 0x1040),
             one(&[a], &[], ["inuse_space", "bytes"], 0x1050),
+            // All samples of the resource are another's, whose version is not said: no recording is of nobody.
+            one(&[a, ("service.name", Value::Text("agent")), version("9")], &[web], SAMPLES, 0x1060),
         ]
     };
     let found: Vec<_> = apart(&mut of)
@@ -354,6 +354,7 @@ fn each_service_on_each_host_has_a_recording() {
     let expected = [
         ("  ", Ok(vec![(0x1040, 20)])),
         ("a  ", Err(true)),
+        ("a web ", Ok(vec![(0x1060, 20)])),
         ("a web 1", Ok(vec![(0x1020, 20)])),
         // A profile of the first has samples of the second.
         ("b web 1", Ok(vec![(0x1010, 20)])),
@@ -362,21 +363,56 @@ fn each_service_on_each_host_has_a_recording() {
     assert_eq!(found, expected.map(|(owner, recorded)| (owner.to_owned(), recorded)));
 }
 
+/// A recording of each owner says who made the profiles, and what is relative, if its samples are in them.
 #[test]
-fn many_owners_have_little_room_in_all() {
-    // As many as a file may be of, and one more.
-    let numbers: Vec<String> = (0..=1 << 16).map(|number| number.to_string()).collect();
+fn profilers_are_those_of_the_samples() {
     let mut of = |tables: &mut Tables| {
         let stack = tables.stack(&[]);
-        let sample = tables.sample(stack, &[], &[1 << 62], &[]);
-        let profile = tables.profile(SAMPLES, (CPU, u64::MAX >> 1), &[sample]);
+        let mut of_service = |name| tables.sample(stack, &[("service.name", Value::Text(name))], &[10], &[]);
+        let samples = [of_service("web"), of_service("mail")];
+        vec![resource(&[], &[tables.profile(SAMPLES, (CPU, 1_000_000), &samples)])]
+    };
+    let owners = apart(&mut of).unwrap();
+    assert_eq!(owners.iter().map(|of| of.service.as_deref().unwrap()).collect::<Vec<_>>(), ["mail", "web"]);
+    for of in owners {
+        let said = read(of.recording.unwrap()).sentences.join("\n");
+        assert!(said.contains("OTLP profiles of go.opentelemetry.io/ebpf-profiler v0.0.1"), "{said}");
+    }
+}
+
+#[test]
+fn owners_are_limited() {
+    // As many as a file may be of, and one more.
+    let numbers: Vec<String> = (0..=1 << 12).map(|number| number.to_string()).collect();
+    let mut of = |tables: &mut Tables| {
+        let stack = tables.stack(&[]);
+        let sample = tables.sample(stack, &[], &[1], &[]);
+        let profile = tables.profile(SAMPLES, (CPU, 1), &[sample]);
         numbers
             .iter()
             .map(|name| resource(&[("host.name", Value::Text(name))], std::slice::from_ref(&profile)))
             .collect()
     };
     let error = apart(&mut of).unwrap_err().to_string();
-    assert!(error.contains("more than 65536 services and hosts: split the file"), "{error}");
+    assert!(error.contains("more than 4096 services, versions and hosts: split the file"), "{error}");
+    // All together may have as much as one: 64 MiB, and 32 bytes for each of theirs. Each value, of a byte, becomes a record of some 60 bytes.
+    let mut of = |tables: &mut Tables| {
+        let stack = tables.stack(&[]);
+        let sample = tables.sample(stack, &[], &vec![1; 1 << 21], &[]);
+        let profile = tables.profile(SAMPLES, (CPU, 1), &[sample]);
+        ["a", "b"].map(|name| resource(&[("host.name", Value::Text(name))], std::slice::from_ref(&profile))).into()
+    };
+    let error = apart(&mut of).unwrap_err().to_string();
+    assert!(error.contains("the recording made of it grows to more than"), "{error}");
+    // A long name is cut.
+    let long = "ö".repeat(300);
+    let mut of = |tables: &mut Tables| {
+        let stack = tables.stack(&[]);
+        let sample = tables.sample(stack, &[], &[1], &[]);
+        let profile = tables.profile(SAMPLES, (CPU, 1), &[sample]);
+        vec![resource(&[("service.name", Value::Text(&long))], &[profile])]
+    };
+    assert_eq!(apart(&mut of).unwrap()[0].service.as_deref(), Some("ö".repeat(255).as_str()));
 }
 
 /// As collectors write it: numbers of 64 bits are texts.
@@ -446,7 +482,7 @@ fn damage_is_survived() {
         for bit in [0, 3, 7] {
             let mut damaged = message.clone();
             damaged[at] ^= 1 << bit;
-            let _ = convert_bytes(&damaged, &NONE, Cursor::new(Vec::new()));
+            let _ = convert_unpacked(&damaged.into(), &NONE, Cursor::new(Vec::new()));
         }
     }
 }
@@ -459,7 +495,7 @@ fn little_data_does_not_become_much() {
     let sample = tables.sample(stack, &[], &[1 << 62], &[]);
     let profile = tables.profile(SAMPLES, (CPU, u64::MAX >> 1), &vec![sample; 100_000]);
     let message = tables.request(&[resource(&[], &[profile])]);
-    let recording = convert_bytes(&message, &NONE, Cursor::new(Vec::new())).unwrap().into_inner();
+    let recording = convert_unpacked(&message.clone().into(), &NONE, Cursor::new(Vec::new())).unwrap().into_inner();
     assert!(recording.len() < 80 << 20, "{}", recording.len());
     // Twenty thousand processes of one long name, and all with a sample in a file of a long path.
     let long = "n".repeat(4096);
@@ -480,12 +516,12 @@ fn little_data_does_not_become_much() {
         tables.request(&resources)
     };
     let message = processes(&mut tables, mapping);
-    let recording = convert_bytes(&message, &NONE, Cursor::new(Vec::new())).unwrap().into_inner();
+    let recording = convert_unpacked(&message.clone().into(), &NONE, Cursor::new(Vec::new())).unwrap().into_inner();
     assert!(recording.len() < 6 * message.len(), "{} {}", recording.len(), message.len());
     let names = read(recording).samples;
     assert!(names.keys().all(|(.., thread, _)| *thread == long[..15]), "names as Linux has them");
     let message = processes(&mut tables, far);
-    match convert_bytes(&message, &NONE, Cursor::new(Vec::new())) {
+    match convert_unpacked(&message.clone().into(), &NONE, Cursor::new(Vec::new())) {
         Ok(recording) => assert!(recording.into_inner().len() < 32 * message.len() + (64 << 20)),
         Err(error) => assert!(error.to_string().contains("grows to more than"), "{error}"),
     }

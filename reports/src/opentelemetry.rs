@@ -12,7 +12,7 @@ use analyzer::recording::Module;
 use analyzer::{BinarySearch, BuildId};
 use anyhow::Context;
 use formats::mapped_files::{ID_BYTES, id_of_bytes};
-use otlp::{Files, OfOwner, convert, convert_apart};
+use otlp::{Files, OfOwner, Unpacked, convert, convert_apart};
 use sha2::{Digest, Sha256};
 use tempfile::NamedTempFile;
 
@@ -26,12 +26,12 @@ pub fn recording_of(file: &Path, search: &BinarySearch) -> anyhow::Result<NamedT
     Ok(recording)
 }
 
-/// The recordings that are made of such a file, one for each service on each host, in memory.
+/// The recordings that are made of what such a file has, one for each service on each host, in memory.
 ///
 /// # Errors
 /// What is wrong with the profiles.
-pub fn recordings_of_owners(file: &Path, search: &BinarySearch) -> anyhow::Result<Vec<OfOwner>> {
-    convert_apart(file, &Found::by(search)).context(PROFILES)
+pub fn recordings_of_owners(profiles: &Unpacked, search: &BinarySearch) -> anyhow::Result<Vec<OfOwner>> {
+    convert_apart(profiles, &Found::by(search)).context(PROFILES)
 }
 
 const PROFILES: &str = "as OTLP profiles";

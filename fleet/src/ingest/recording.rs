@@ -1,6 +1,6 @@
 //! A recording that comes in: what it has, with the labels that were given.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -14,7 +14,7 @@ use datafusion::arrow::array::{
 
 use super::Args;
 use super::incoming::Local;
-use crate::evidence::{self, Evidence, Found, New};
+use crate::evidence::{self, Content, Evidence, Found};
 use crate::rows::{self, Labels};
 use crate::tables::Table;
 
@@ -41,8 +41,6 @@ pub struct Ingested {
     pub modules: RecordBatch,
     /// Its rows of the table of the flow.
     pub flow: RecordBatch,
-    /// It stands for its file where files are counted, of which one may have several.
-    pub is_first: bool,
 }
 
 /// What a file brings that is not known.
@@ -50,8 +48,10 @@ pub struct Ingested {
 pub struct Arrived {
     /// A recording; of profiles of OpenTelemetry, one for each service on each host.
     pub recordings: Vec<Ingested>,
+    /// Why others of them cannot come.
+    pub failed: Vec<anyhow::Error>,
     /// What else is to be said of the file.
-    pub notes: Vec<String>,
+    pub note: Option<String>,
 }
 
 impl Arrived {
@@ -68,18 +68,40 @@ impl Arrived {
         let name = || file.name.clone();
         let before = evidence::state_of(&file.path)?;
         let evidence = Evidence::open(&file.path).with_context(name)?;
-        let New { found, notes } = evidence.read(known, search, args.damaged, threads).with_context(name)?;
+        let mut arrived = Arrived::default();
+        let mut take = |Content { id, part, found }| {
+            let part = part.map_or_else(name, |part| format!("{}, {part}", file.name));
+            match found.and_then(|found| Ingested::of(file, id, found, args)).context(part) {
+                Ok(ingested) => arrived.recordings.push(ingested),
+                Err(why) => arrived.failed.push(why),
+            }
+        };
+        let note = evidence.read(known, (search, args.damaged, threads), &mut take).with_context(name)?;
         if evidence::state_of(&file.path)? != before {
             bail!("{} changed while it was read: give it again when it is complete", file.name);
         }
-        let mut recordings = Vec::new();
-        for (id, found) in found {
-            let is_first = recordings.is_empty();
-            recordings.push(Ingested { is_first, ..Ingested::of(file, id, found, args).with_context(name)? });
+        Ok(Arrived { note, ..arrived })
+    }
+
+    /// What is to be said of the file, in sentences. Of several recordings, what is weaker in all of them.
+    pub fn sentences(&self) -> Vec<String> {
+        let lines = |recording: &Ingested| -> BTreeSet<String> {
+            recording.weaker.iter().flat_map(|weaker| weaker.lines()).map(str::to_owned).collect()
+        };
+        let mut of_each = self.recordings.iter().map(lines);
+        let mut in_all = of_each.next().unwrap_or_default();
+        let mut say_more = 0;
+        for of in of_each {
+            say_more += usize::from(of.len() > in_all.len() || !of.is_subset(&in_all));
+            in_all.retain(|line| of.contains(line));
         }
-        Ok(Arrived { recordings, notes })
+        let more = (say_more > 0).then(|| format!("its recordings differ in what is weaker in them: {ASK}"));
+        in_all.into_iter().chain(more).chain(self.note.clone()).collect()
     }
 }
+
+/// Where sentences are that are not printed.
+const ASK: &str = "SELECT host, service, weaker FROM recordings has it";
 
 impl Ingested {
     fn of(file: &Local, id: String, found: Found, args: &Args) -> anyhow::Result<Self> {
@@ -130,7 +152,6 @@ impl Ingested {
             merge,
             modules,
             flow,
-            is_first: true,
         })
     }
 }

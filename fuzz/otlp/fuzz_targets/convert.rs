@@ -5,7 +5,7 @@
 
 use std::io::Cursor;
 
-use otlp::{Files, convert_bytes};
+use otlp::{Files, Unpacked, convert_apart, convert_unpacked};
 use perfdata::{BuildId, Recording};
 
 struct Nowhere;
@@ -22,7 +22,14 @@ impl Files for Nowhere {
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     otlp::begins_like_otlp(bytes);
-    if let Ok(recording) = convert_bytes(bytes, &Nowhere, Cursor::new(Vec::new())) {
-        Recording::from_bytes(recording.into_inner()).expect("what was written can be read");
+    let profiles = Unpacked::from(bytes.to_vec());
+    let one = convert_unpacked(&profiles, &Nowhere, Cursor::new(Vec::new()));
+    if let Ok(recording) = &one {
+        Recording::from_bytes(recording.get_ref().clone()).expect("what was written can be read");
+    }
+    if let Ok(owners) = convert_apart(&profiles, &Nowhere) {
+        let recordings = owners.into_iter().filter_map(|of| of.recording.ok());
+        let read = recordings.map(|bytes| Recording::from_bytes(bytes).expect("what was written can be read"));
+        assert_eq!(read.count() > 0, one.is_ok(), "what counts counts apart, too");
     }
 });

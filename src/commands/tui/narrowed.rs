@@ -68,7 +68,7 @@ mod tests {
         assert!(keeps("", "anything") && keeps(" ; ", "anything"));
         assert!(keeps("mat; function!~long", "matmul(int)") && !keeps("mat; function!~long", "matmul(long)"));
         assert!(keeps("基本", "x基本块"));
-        for value in ["a", "f(int, char*)", "a;b", "[unreadable]", "x=~y", "基,本"] {
+        for value in ["a", "f(int, char*)", "a;b", "[unreadable]", "x=~y", "基,本", r"#&-~^$|+?.(){}[]\\/!,*"] {
             let only = only(&Dimension::Function.into(), value);
             assert!(keeps(&only, value) && !keeps(&only, "other") && !keeps(&only, &format!("{value}!")), "{only}");
         }
