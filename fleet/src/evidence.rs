@@ -95,33 +95,33 @@ impl Evidence {
         }
     }
 
-    /// Reads what is not among the `known` contents, and hands it to `take`: a recording counts once, in an archive and out of it. `damaged`: a
-    /// recording that is cut short or damaged is taken as far as it goes. Returns what else is to be said of the file.
+    /// Reads what is not among the `known` contents, and hands it to `take`: a recording counts once, in an archive and out of it.
+    /// Returns what else is to be said of the file.
     ///
     /// # Errors
     /// It cannot be read, is none of these, or has nothing to count.
     pub fn read(
         &self,
         known: &HashSet<String>,
-        (search, damaged, threads): (&BinarySearch, bool, usize),
+        analyzing: Analyzing<'_>,
         take: &mut dyn FnMut(Content),
     ) -> anyhow::Result<Option<String>> {
-        let (place, analyzing) = (self.place(), Analyzing { search, damaged, threads });
         if let Evidence::Profiles(file) = self {
             return analyzing.profiles(file, known, take);
         }
+        let place = self.place();
         let id = id_of(&place)?;
         if known.contains(&id) {
             return Ok(None);
         }
         let found = match self {
             Evidence::Archive(opened) => {
-                let search = &opened.search(search.clone());
+                let search = &opened.search(analyzing.search.clone());
                 let mut found = Analyzing { search, ..analyzing }.recording(&Recording::open(&place)?)?;
                 found.weaker.extend_from_slice(opened.notes());
                 found
             }
-            _ if begin_of(&place)?.trim_ascii_start().starts_with(b"{") => counted(&place, search)?,
+            _ if begin_of(&place)?.trim_ascii_start().starts_with(b"{") => counted(&place, analyzing.search)?,
             _ => analyzing.recording(&Recording::open(&place)?)?,
         };
         take(Content { id, part: None, found: Ok(found) });
@@ -157,10 +157,13 @@ fn counted(file: &Path, search: &BinarySearch) -> anyhow::Result<Found> {
 
 /// How recordings are read.
 #[derive(Clone, Copy)]
-struct Analyzing<'a> {
-    search: &'a BinarySearch,
-    damaged: bool,
-    threads: usize,
+pub struct Analyzing<'a> {
+    /// Which files to take for recorded ones.
+    pub search: &'a BinarySearch,
+    /// Recordings that are cut short or damaged are taken as far as they go.
+    pub damaged: bool,
+    /// Threads to work with.
+    pub threads: usize,
 }
 
 impl Analyzing<'_> {

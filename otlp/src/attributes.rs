@@ -149,10 +149,15 @@ impl Whose {
 const MOST_LABEL: usize = 255;
 
 fn label(text: &Rc<str>) -> Rc<str> {
-    match text.char_indices().nth(MOST_LABEL) {
-        Some((end, _)) => text.get(..end).unwrap_or(text).into(),
-        None => Rc::clone(text),
+    match beginning(text, MOST_LABEL) {
+        kept if kept.len() < text.len() => kept.into(),
+        _ => Rc::clone(text),
     }
+}
+
+/// The first letters of a text, so many at most.
+pub(crate) fn beginning(text: &str, letters: usize) -> &str {
+    text.char_indices().nth(letters).and_then(|(end, _)| text.get(..end)).unwrap_or(text)
 }
 
 fn base_name(path: &str) -> Option<&str> {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::attributes::beginning;
 use crate::events::Kind;
 
 /// How many different names are kept of what is told by name, and how many letters of each.
@@ -39,9 +40,10 @@ pub(crate) struct Notes {
 
 /// Adds to what is told by name, and to all others where there are too many.
 pub(crate) fn add(to: &mut BTreeMap<String, u64>, name: &str, count: u64) {
-    let name: String = name.chars().take(MOST_LETTERS).collect();
-    let is_known = to.len() < MOST_NAMES || to.contains_key(&name);
-    *to.entry(if is_known { name } else { "others".to_owned() }).or_default() += count;
+    let name = beginning(name, MOST_LETTERS);
+    let is_known = to.len() < MOST_NAMES || to.contains_key(name);
+    let name = if is_known { name } else { "others" };
+    *to.entry(name.to_owned()).or_default() += count;
 }
 
 impl Notes {
@@ -50,7 +52,7 @@ impl Notes {
         let known = self.producers.len() < MOST_NAMES;
         if known && !name.is_empty() {
             let named = format!("{name} {version}");
-            self.producers.insert(named.trim_end().chars().take(MOST_LETTERS).collect());
+            self.producers.insert(beginning(named.trim_end(), MOST_LETTERS).to_owned());
         }
     }
 

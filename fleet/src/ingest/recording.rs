@@ -14,7 +14,7 @@ use datafusion::arrow::array::{
 
 use super::Args;
 use super::incoming::Local;
-use crate::evidence::{self, Content, Evidence, Found};
+use crate::evidence::{self, Analyzing, Content, Evidence, Found};
 use crate::rows::{self, Labels};
 use crate::tables::Table;
 
@@ -76,7 +76,8 @@ impl Arrived {
                 Err(why) => arrived.failed.push(why),
             }
         };
-        let note = evidence.read(known, (search, args.damaged, threads), &mut take).with_context(name)?;
+        let note =
+            evidence.read(known, Analyzing { search, damaged: args.damaged, threads }, &mut take).with_context(name)?;
         if evidence::state_of(&file.path)? != before {
             bail!("{} changed while it was read: give it again when it is complete", file.name);
         }
