@@ -66,6 +66,8 @@ pub(crate) struct Governor {
     spent: f64,
     spent_on_bursts: f64,
     passed: f64,
+    /// What of it bursts stood for that came since somebody looked how much CPU time passed: whoever looks is told of that, too.
+    passed_unseen: f64,
     /// CPU time that bursts stood for, ns: that of user space, which clocks count.
     stood_for: f64,
     last_stood_for: f64,
@@ -96,6 +98,7 @@ impl Governor {
             spent: 0.0,
             spent_on_bursts: 0.0,
             passed: 0.0,
+            passed_unseen: 0.0,
             stood_for: 0.0,
             last_stood_for: 0.0,
             threads: 1,
@@ -132,9 +135,18 @@ impl Governor {
         self.written.add(time.as_nanos() as f64);
     }
 
-    /// Threads ran for this long.
+    /// Threads ran for this long since this was told last.
     pub(crate) fn passed(&mut self, time: Duration) {
-        let time = time.as_nanos() as f64;
+        let time = time.as_nanos() as f64 - std::mem::take(&mut self.passed_unseen);
+        if time < 0.0 {
+            self.passed = (self.passed + time).max(0.0);
+        } else {
+            self.goes_on(time);
+        }
+    }
+
+    /// So much CPU time passes.
+    fn goes_on(&mut self, time: f64) {
         self.passed += time;
         self.spent += self.at_once.passed(time) + self.written.passed(time);
         let credited = (self.credit_per_ns * time).min(self.credit);
@@ -152,8 +164,11 @@ impl Governor {
     }
 
     /// A burst has ended that cost so much in all, which [`spent`](Self::spent) was told, too, and stood for so much CPU time in user
-    /// space, ns.
+    /// space, ns. So much has passed, then: to look costs too much to do it often, and in its first moments a program would seem to stand
+    /// still, for which nothing may be spent.
     pub(crate) fn burst(&mut self, cost: Duration, stood_for: f64) {
+        self.goes_on(stood_for);
+        self.passed_unseen += stood_for;
         self.stood_for += stood_for;
         self.last_stood_for = stood_for;
         let cost = cost.as_nanos() as f64;
@@ -210,6 +225,36 @@ impl Governor {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bursts_tell_that_time_passes_before_anyone_looks() {
+        const BUDGET: f64 = 0.01;
+        let cost = Duration::from_micros(200);
+        let mut governor = Governor::new(BUDGET, Duration::from_millis(50), 7);
+        // What begins with the program.
+        governor.spent(Duration::from_millis(5));
+        let (mut now, mut spent) = (0.0, 0.0);
+        while now < 0.8e9 {
+            let period = governor.period();
+            now += period;
+            governor.spent(cost);
+            governor.burst(cost, period);
+            spent += cost.as_nanos() as f64;
+        }
+        let allowed = BUDGET * now + 0.8 * 50e6 - 5e6;
+        assert!((0.9..1.1).contains(&(spent / allowed)), "{spent} of {allowed}");
+
+        // What was passed is told once: by the bursts, or by who looks.
+        let before = governor.clone();
+        governor.passed(Duration::from_nanos(now as u64));
+        assert!((governor.passed - before.passed).abs() < 1e3 && governor.passed_unseen == 0.0, "{governor:?}");
+        governor.passed(Duration::from_millis(100));
+        assert!((governor.passed - before.passed - 100e6).abs() < 1e3, "{governor:?}");
+        // Bursts that stood for more than there was.
+        governor.burst(cost, 50e6);
+        governor.passed(Duration::from_millis(20));
+        assert!((governor.passed - before.passed - 120e6).abs() < 1e3, "{governor:?}");
+    }
 
     /// A burst of this cost after so much CPU time in user space, ns, which is this share of all. Returns how much CPU time passed.
     fn next_burst(governor: &mut Governor, cost: Duration, stood_for: f64, user: f64) -> f64 {
