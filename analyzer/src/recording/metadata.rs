@@ -30,7 +30,7 @@ pub struct Tracer {
     pub depth: Option<u64>,
     /// Time recording took, in per cent of the program's CPU time; 0 to 100,000, or else as if it were not there.
     pub overhead: Option<f64>,
-    /// What recording was allowed to take on top of its budget in the first second of CPU time, ns. In reports for people only.
+    /// What recording was allowed to take on top of its budget in the first seconds of CPU time, ns. In reports for people only.
     #[serde(skip)]
     pub start_credit_ns: Option<u64>,
     /// The program's CPU time, and how long was recorded, if it hardly ran: `overhead` means nothing then. In reports for people only.

@@ -90,7 +90,7 @@ pub struct TracerOptions {
     pub kind: TracerChoice,
     /// Percent of the program's CPU time that recording may take.
     pub overhead: f64,
-    /// What it may take on top of that in the first second of CPU time of a command, so that short ones have bursts, too.
+    /// What it may take on top of that in the first seconds of CPU time of a command, so that short ones have bursts, too.
     pub start_credit: Duration,
     /// How long a burst is to be.
     pub size: BurstSize,
@@ -114,8 +114,8 @@ impl TracerOptions {
         self.kind == TracerChoice::Auto && !self.inject
     }
 
-    /// A hundred bursts or more in a command of one second.
-    pub const DEFAULT_START_CREDIT: Duration = Duration::from_millis(50);
+    /// Some hundred bursts in a command of one second: fewer say little of it (docs/results/2026-11-30-short-runs.md).
+    pub const DEFAULT_START_CREDIT: Duration = Duration::from_millis(200);
 }
 
 impl Default for TracerOptions {

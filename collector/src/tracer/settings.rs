@@ -19,7 +19,7 @@ pub(crate) struct Settings {
     pub(crate) end: BurstEnd,
     /// What recording may take, in percent of the threads' CPU time.
     pub(crate) overhead: f64,
-    /// What it may take on top of that in the first second of CPU time.
+    /// What it may take on top of that in the first seconds of CPU time.
     pub(crate) start_credit: Duration,
     /// The part of it that is for bursts.
     pub(crate) burst_share: f64,

@@ -24,7 +24,7 @@ pub struct TracerStatistics {
     pub end: BurstEnd,
     /// Percent of the threads' CPU time that recording was allowed to take.
     pub overhead_allowed: f64,
-    /// What it was allowed to take on top of that in the first second of CPU time.
+    /// What it was allowed to take on top of that in the first seconds of CPU time.
     pub start_credit: Duration,
     /// Percent it took, by the times below.
     pub overhead: f64,

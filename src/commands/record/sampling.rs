@@ -67,8 +67,8 @@ pub struct SamplingArgs {
     /// Percent of the program's CPU time that software tracing may take, with the samples beside it: above 0, up to 100 [default: 1]
     #[arg(help_heading = SAMPLING, long, value_name = "PCT", value_parser = overhead, allow_negative_numbers = true)]
     overhead: Option<f64>,
-    /// Milliseconds that software tracing may take on top of that in the first second of a command's CPU time, so that short commands
-    /// have bursts, too [default: 50]
+    /// Milliseconds that software tracing may take on top of that at the beginning of a command, two thirds of them in its first second of
+    /// CPU time, so that short commands have enough bursts, too [default: 200]
     #[arg(help_heading = SAMPLING, long, value_name = "MS", value_parser = milliseconds)]
     start_credit: Option<f64>,
     /// Instructions of a burst (a traced path) [default: 10000]

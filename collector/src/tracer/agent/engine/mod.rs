@@ -48,8 +48,8 @@ use crate::tracer::turns::Turns;
 const OFTEN: Duration = Duration::from_millis(400);
 /// The first time; then twice as long, and so on.
 const FIRST_TICK: Duration = Duration::from_millis(5);
-/// So many bursts at a time are no reason to come sooner.
-const FEW: f64 = 64.0;
+/// So many bursts at a time are no reason to come sooner: clocks keep their period for them, whatever they cost.
+const FEW: f64 = 32.0;
 /// How long a child of fork is left alone: most become another program at once.
 const YOUNG: Duration = Duration::from_millis(3);
 /// How soon first bursts are looked for while threads have begun lately.
@@ -253,14 +253,6 @@ impl AgentEngine {
         for &NewBurst { cost, period, .. } in &new {
             self.budget.burst_inside(cost, period);
         }
-        // Not for each burst: the CPU that a thread runs on is interrupted for it.
-        for number in new.iter().map(|burst| burst.clock).collect::<HashSet<i32>>() {
-            if let Some(thread) = self.collecting.thread_of_clock(number) {
-                self.tree.saw_burst(thread);
-                // The clock goes on while the agent works. Without that, a thread might come to nothing else.
-                self.arm(thread, self.budget.burst_took());
-            }
-        }
         if self.kernel.now() >= self.next_look_after {
             self.look_after();
         }
@@ -274,6 +266,14 @@ impl AgentEngine {
             self.budget.charge_the_rest(&self.kernel, &mut statistics.time.other);
             statistics.time.application - before
         };
+        // Not for each burst: the CPU that a thread runs on is interrupted for it.
+        for number in new.iter().map(|burst| burst.clock).collect::<HashSet<i32>>() {
+            if let Some(thread) = self.collecting.thread_of_clock(number) {
+                self.tree.saw_burst(thread);
+                // The clock goes on while the agent works. Without that, a thread might come to nothing else.
+                self.arm(thread, self.budget.burst_took());
+            }
+        }
         if !passed.is_zero() {
             let allowed = passed.mul_f64(self.settings.overhead / 100.0);
             self.attention.next_window(std::mem::take(&mut self.looking), allowed);
@@ -281,13 +281,11 @@ impl AgentEngine {
         let now = self.kernel.now();
         // The first bursts tell what bursts cost here: until then their periods are guesses.
         let often = OFTEN.min(FIRST_TICK * 2_u32.saturating_pow(self.ticks));
-        self.ticks += u32::from(!new.is_empty() && often < OFTEN);
+        self.ticks += u32::from(often < OFTEN);
         let next = match new.len() {
             _ if !self.young.is_empty() => 2 * YOUNG,
-            0 => OFTEN,
-            // In the first moments nothing else tells how many there will be.
-            bursts if often < OFTEN || bursts > FEW as usize => often.min(self.until_few()),
-            _ => often,
+            0 => often,
+            _ => often.min(self.until_few()),
         };
         let is_soon = self.last_stand.is_some_and(|since| now < since + LONG_AGO);
         let next = if is_soon { next.min(SOON_SEEN) } else { next };
