@@ -209,7 +209,7 @@ fn lines_of_bursts(of: &Bursts) -> Vec<(&'static str, String)> {
         }
         let overhead = tracer.overhead.map(|overhead| format!(", overhead {}", share(overhead, 100.0)));
         let credit = tracer.start_credit_ns.filter(|&credit| credit > 0);
-        let credit = credit.map(|credit| format!(", {} ms of it allowed for the start", credit as f64 / 1e6));
+        let credit = credit.map(|credit| format!(", up to {} ms of it allowed for the start", credit as f64 / 1e6));
         lines.push(("tracer", format!("{kind}{}{}", overhead.unwrap_or_default(), credit.unwrap_or_default())));
     }
     lines

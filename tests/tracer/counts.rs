@@ -63,7 +63,8 @@ fn unread(mix: &Value) -> f64 {
 fn a_report_says_that_its_counts_are_from_bursts() {
     let Some(place) = Place::to_trace_by_default() else { return };
     let Some(hot) = place.program("hot", programs::HOT) else { return };
-    let output = place.hbbp(&["mix", "-v", "--top", "3", "--start-credit", "50", "--", text(&hot), "600"]).output().unwrap();
+    let output =
+        place.hbbp(&["mix", "-v", "--top", "3", "--start-credit", "50", "--", text(&hot), "600"]).output().unwrap();
     assert!(output.status.success(), "{}", errors(&output));
     let report = String::from_utf8_lossy(&output.stdout);
     let tracer = format!("# tracer   {}, overhead ", place.default_tracer());

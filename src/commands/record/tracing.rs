@@ -143,7 +143,7 @@ fn where_time_went(statistics: &TracerStatistics) -> String {
 fn on_top(start_credit: Duration) -> String {
     match start_credit.as_secs_f64() * 1e3 {
         0.0 => String::new(),
-        milliseconds => format!(" and {milliseconds} ms at the beginning"),
+        milliseconds => format!(" and up to {milliseconds} ms at the beginning"),
     }
 }
 

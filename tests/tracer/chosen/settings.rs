@@ -109,7 +109,7 @@ fn what_was_traced_is_said() {
         "branches are traced in software, at most 1 % of CPU time",
         "samples in ",
         way,
-        "of CPU time (1 % allowed and 200 ms ",
+        "of CPU time (1 % allowed and up to ",
         "t/(1-s) = ",
         "bursts ended: ",
     ];

@@ -22,9 +22,11 @@ const CERTAIN: f64 = 0.2e9;
 const TOLERANCE: f64 = 1.1;
 /// Bursts do not come more often than this makes them, whatever part of the time the kernel takes.
 const LEAST_USER_SHARE: f64 = 0.05;
-/// How far back is looked for what is spent on anything but bursts, ns of CPU time. It costs much to begin, and to write the many bursts of the
-/// first seconds, and none of that goes on.
+/// How far back is looked for what is spent on anything but bursts, ns of CPU time, if that is two looks at it or more. It costs much to begin,
+/// and to write the many bursts of the first seconds, and none of that goes on.
 const OTHERS_MEMORY: f64 = 1e9;
+/// Before a burst was seen, what one costs is a guess: of the credit no more than this share of the CPU time is spent.
+const GUESSED: f64 = 0.05;
 /// In so much CPU time, ns, two thirds of what is left of the start credit are spent. Bursts become rarer bit by bit: where they do at once, few of
 /// them stand for most of the time of a program of some seconds.
 const CREDIT_SPREAD: f64 = 1e9;
@@ -58,9 +60,11 @@ impl Lumps {
 
 /// Decides how much CPU time is to pass between two bursts of a thread.
 ///
-/// Let o be the share of CPU time that may be spent, e the share that stops take which are not for bursts (threads that begin and are
-/// looked for, signals of the program), c what a burst costs on average, u the share of user space in the CPU time. A burst every
-/// c u / (o - e) of CPU time in user space keeps the budget; where the costs change, the ratio of what was spent to what could have been spent makes up for it. All of it fades over the last seconds.
+/// Let o be the share of CPU time that may be spent, k the credit that is left per second of CPU time, e the share that is spent on anything but
+/// bursts (threads that begin and are looked for, signals of the program, writing), c what a burst costs on average, u the share of user space in
+/// the CPU time. A burst every c u / (o + k - e) of CPU time in user space keeps the budget; where the costs change, the ratio of what was spent to
+/// what could have been spent makes up for it. The sums fade over the last seconds. Until somebody looks how much CPU time passed, it is as much
+/// as bursts stood for.
 #[derive(Clone, Debug)]
 pub(crate) struct Governor {
     budget: f64,
@@ -69,8 +73,10 @@ pub(crate) struct Governor {
     /// Sums that fade with CPU time, ns.
     spent: f64,
     passed: f64,
-    /// What of it bursts stood for that came since somebody looked how much CPU time passed: whoever looks is told of that, too.
-    passed_unseen: f64,
+    /// What of it is known by bursts alone, ns: who looks how much CPU time passed is told of that, too,
+    passed_by_bursts: f64,
+    /// and was told of so much the last time.
+    looked_at: f64,
     /// CPU time that bursts stood for, ns: that of user space, which clocks count.
     stood_for: f64,
     last_stood_for: f64,
@@ -99,11 +105,12 @@ impl Governor {
             burst_cost: FIRST_BURST.as_nanos() as f64,
             bursts: 0,
             spent: 0.0,
-            others: 0.0,
             passed: 0.0,
-            passed_unseen: 0.0,
+            passed_by_bursts: 0.0,
+            looked_at: 0.0,
             stood_for: 0.0,
             last_stood_for: 0.0,
+            others: 0.0,
             threads: 1,
             at_once: Lumps::default(),
             written: Lumps::default(),
@@ -116,12 +123,17 @@ impl Governor {
 
     /// Recording took this much CPU time.
     pub(crate) fn spent(&mut self, time: Duration) {
-        self.spends(time.as_nanos() as f64);
+        self.add_spent(time.as_nanos() as f64);
     }
 
-    fn spends(&mut self, time: f64) {
+    fn add_spent(&mut self, time: f64) {
         self.spent += time;
-        self.others += time;
+        // While a program computes nothing, nothing fades: more than leaves no room for bursts makes no difference but how long that lasts.
+        self.others = (self.others + time).min(2.0 * self.budget * self.others_memory() + self.credit);
+    }
+
+    fn others_memory(&self) -> f64 {
+        OTHERS_MEMORY.max(2.0 * self.looked_at)
     }
 
     /// Preparing took this much, while the program was running.
@@ -144,20 +156,20 @@ impl Governor {
 
     /// Threads ran for this long since this was told last.
     pub(crate) fn passed(&mut self, time: Duration) {
-        let time = time.as_nanos() as f64 - std::mem::take(&mut self.passed_unseen);
-        if time < 0.0 {
-            self.passed = (self.passed + time).max(0.0);
-        } else {
-            self.goes_on(time);
-        }
+        let time = time.as_nanos() as f64;
+        self.looked_at = time;
+        let known = self.passed_by_bursts;
+        self.advance((time - known).max(0.0));
+        // Each thread's last burst may have stood for some of what comes next.
+        self.passed_by_bursts = (known - time).clamp(0.0, self.last_stood_for * self.threads as f64);
     }
 
     /// So much CPU time passes.
-    fn goes_on(&mut self, time: f64) {
+    fn advance(&mut self, time: f64) {
         self.passed += time;
-        self.others *= (-time / OTHERS_MEMORY).exp();
+        self.others *= (-time / self.others_memory()).exp();
         let lumps = self.at_once.passed(time) + self.written.passed(time);
-        self.spends(lumps);
+        self.add_spent(lumps);
         let credited = self.credit * -(-time / CREDIT_SPREAD).exp_m1();
         self.credit -= credited;
         self.credited += credited;
@@ -175,14 +187,16 @@ impl Governor {
     /// space, ns. So much has passed, then: to look costs too much to do it often, and in its first moments a program would seem to stand
     /// still, for which nothing may be spent.
     pub(crate) fn burst(&mut self, cost: Duration, stood_for: f64) {
-        self.goes_on(stood_for);
-        self.passed_unseen += stood_for;
-        self.stood_for += stood_for;
-        self.last_stood_for = stood_for;
         let cost = cost.as_nanos() as f64;
         self.others -= cost;
+        // A program can have written anything.
+        let stood_for = stood_for.min(2.0 * LONGEST);
+        self.advance(stood_for);
+        self.passed_by_bursts += stood_for;
+        self.stood_for += stood_for;
+        self.last_stood_for = stood_for;
         let written = self.written.take(cost);
-        self.spends(written);
+        self.add_spent(written);
         // The first ones of a program find everything cold: no reason to wait long for the next.
         let cost = cost.min(3.0 * self.burst_cost);
         // The guess counts as one burst.
@@ -204,8 +218,9 @@ impl Governor {
 
     /// CPU time in user space between two bursts, ns, without jitter.
     pub(crate) fn period(&self) -> f64 {
-        let others = self.others.max(0.0) / OTHERS_MEMORY;
-        let left = (self.budget + self.credit / CREDIT_SPREAD - others).max(self.budget / 20.0);
+        let others = self.others.max(0.0) / self.others_memory();
+        let credit = (self.credit / CREDIT_SPREAD).min(if self.bursts == 0 { GUESSED } else { f64::INFINITY });
+        let left = (self.budget + credit - others).max(self.budget / 20.0);
         (self.burst_cost / left * self.user_share() * self.ratio().clamp(0.5, 4.0)).clamp(SHORTEST, LONGEST)
     }
 
@@ -255,13 +270,50 @@ mod tests {
         // What was passed is told once: by the bursts, or by who looks.
         let before = governor.clone();
         governor.passed(Duration::from_nanos(now as u64));
-        assert!((governor.passed - before.passed).abs() < 1e3 && governor.passed_unseen == 0.0, "{governor:?}");
+        assert!((governor.passed - before.passed).abs() < 1e3 && governor.passed_by_bursts < 1.0, "{governor:?}");
         governor.passed(Duration::from_millis(100));
         assert!((governor.passed - before.passed - 100e6).abs() < 1e3, "{governor:?}");
-        // Bursts that stood for more than there was.
+        // A burst that stood for more than there was yet.
         governor.burst(cost, 50e6);
         governor.passed(Duration::from_millis(20));
-        assert!((governor.passed - before.passed - 120e6).abs() < 1e3, "{governor:?}");
+        governor.passed(Duration::from_millis(40));
+        assert!((governor.passed - before.passed - 160e6).abs() < 1e3, "{governor:?}");
+        // What bursts can have stood for too early has a limit.
+        (0..10).for_each(|_| governor.burst(cost, 50e6));
+        governor.passed(Duration::ZERO);
+        assert!((governor.passed_by_bursts - 50e6).abs() < 1e3, "{governor:?}");
+    }
+
+    /// A tick of a machine with 64 busy CPUs, told at once, is no more than it is.
+    #[test]
+    fn what_many_cpus_do_between_two_looks_does_not_hide_what_is_left_for_bursts() {
+        const BUDGET: f64 = 0.01;
+        let mut governor = Governor::new(BUDGET, Duration::ZERO, 7);
+        for _ in 0..100 {
+            for _ in 0..800 {
+                governor.spent(Duration::from_micros(300));
+                governor.burst(Duration::from_micros(300), 32e6);
+            }
+            governor.passed(Duration::from_millis(25_600));
+            governor.spent(Duration::from_millis(10));
+        }
+        // 300 us / 1 % with 10 ms in 25.6 s beside them.
+        assert!((25e6..40e6).contains(&governor.period()), "{governor:?}");
+    }
+
+    #[test]
+    fn an_idle_program_that_wakes_up_has_bursts_soon() {
+        const BUDGET: f64 = 0.01;
+        let mut governor = Governor::new(BUDGET, Duration::ZERO, 7);
+        (0..10_000).for_each(|_| governor.spent(Duration::from_micros(60)));
+        let cost = Duration::from_micros(200);
+        let (mut now, mut bursts) = (0.0, 0);
+        while now < 5e9 {
+            let period = governor.period();
+            now += next_burst(&mut governor, cost, period, 1.0);
+            bursts += 1;
+        }
+        assert!(bursts > 20, "{bursts}");
     }
 
     /// A burst of this cost after so much CPU time in user space, ns, which is this share of all. Returns how much CPU time passed.

@@ -49,7 +49,9 @@ const OFTEN: Duration = Duration::from_millis(400);
 /// The first time; then twice as long, and so on.
 const FIRST_TICK: Duration = Duration::from_millis(5);
 /// So many bursts at a time are no reason to come sooner: clocks keep their period for them, whatever they cost.
-const FEW: f64 = 32.0;
+const FEW: usize = 32;
+/// Where they are of many threads, two of each and no more than this: slots might run out.
+const MANY: usize = 64;
 /// How long a child of fork is left alone: most become another program at once.
 const YOUNG: Duration = Duration::from_millis(3);
 /// How soon first bursts are looked for while threads have begun lately.
@@ -111,6 +113,8 @@ pub(crate) struct AgentEngine {
     last_stand: Option<Instant>,
     /// Times that bursts were taken out, of the first few.
     ticks: u32,
+    /// Ticks without one since then.
+    quiet_ticks: u32,
     next_tick: Instant,
 }
 
@@ -193,6 +197,7 @@ impl AgentEngine {
             standing: Vec::new(),
             last_stand: None,
             ticks: 0,
+            quiet_ticks: 0,
             next_tick: now,
         })
     }
@@ -253,6 +258,10 @@ impl AgentEngine {
         for &NewBurst { cost, period, .. } in &new {
             self.budget.burst_inside(cost, period);
         }
+        let clocks: HashSet<i32> = new.iter().map(|burst| burst.clock).collect();
+        let threads =
+            clocks.into_iter().filter_map(|number| self.collecting.thread_of_clock(number)).collect::<Vec<i32>>();
+        threads.iter().for_each(|&thread| self.tree.saw_burst(thread));
         if self.kernel.now() >= self.next_look_after {
             self.look_after();
         }
@@ -267,12 +276,9 @@ impl AgentEngine {
             statistics.time.application - before
         };
         // Not for each burst: the CPU that a thread runs on is interrupted for it.
-        for number in new.iter().map(|burst| burst.clock).collect::<HashSet<i32>>() {
-            if let Some(thread) = self.collecting.thread_of_clock(number) {
-                self.tree.saw_burst(thread);
-                // The clock goes on while the agent works. Without that, a thread might come to nothing else.
-                self.arm(thread, self.budget.burst_took());
-            }
+        for thread in threads {
+            // The clock goes on while the agent works. Without that, a thread might come to nothing else.
+            self.arm(thread, self.budget.burst_took());
         }
         if !passed.is_zero() {
             let allowed = passed.mul_f64(self.settings.overhead / 100.0);
@@ -280,13 +286,17 @@ impl AgentEngine {
         }
         let now = self.kernel.now();
         // The first bursts tell what bursts cost here: until then their periods are guesses.
-        let often = OFTEN.min(FIRST_TICK * 2_u32.saturating_pow(self.ticks));
-        self.ticks += u32::from(often < OFTEN);
-        let next = match new.len() {
-            _ if !self.young.is_empty() => 2 * YOUNG,
-            0 => often,
-            _ => often.min(self.until_few()),
+        let often = |ticks: u32| OFTEN.min(FIRST_TICK * 2_u32.saturating_pow(ticks));
+        let next = if new.is_empty() {
+            often(self.ticks.saturating_add(self.quiet_ticks))
+        } else {
+            often(self.ticks).min(self.until_few())
         };
+        (self.ticks, self.quiet_ticks) = match new.is_empty() {
+            true => (self.ticks, self.quiet_ticks.saturating_add(1)),
+            false => (self.ticks.saturating_add(1), 0),
+        };
+        let next = if self.young.is_empty() { next } else { 2 * YOUNG };
         let is_soon = self.last_stand.is_some_and(|since| now < since + LONG_AGO);
         let next = if is_soon { next.min(SOON_SEEN) } else { next };
         let next = self.starting.interval().map_or(next, |interval| next.min(interval));
@@ -296,18 +306,20 @@ impl AgentEngine {
         self.give_up_following();
     }
 
-    /// How long it takes at least until so many bursts have come that slots might run out.
+    /// How long it takes at least until so many bursts have come that it is time to look what they cost.
     fn until_few(&self) -> Duration {
-        let running = self.tree.thread_count().clamp(1, self.cpus);
-        Duration::from_nanos((self.budget.period() * FEW / running as f64) as u64).max(FIRST_TICK)
+        let running = self.tree.computing().clamp(1, self.cpus);
+        let few = (2 * running).clamp(FEW, MANY);
+        Duration::from_nanos((self.budget.period() * few as f64 / running as f64) as u64).max(FIRST_TICK)
     }
 
     /// Chooses when the next burst of a thread comes, whose clock counts so many ns of a burst, too.
     fn arm(&mut self, thread: i32, counted: f64) {
         let mean = self.budget.period();
+        let until = OFTEN.min(self.until_few());
         let Some(watched) = self.tree.get_mut(thread) else { return };
         // A clock that tells the agent repeats its period until the next tick: all together are to be as random as if each were chosen.
-        let repeats = if watched.tells_agent { (OFTEN.as_nanos() as f64 / mean).max(1.0) } else { 1.0 };
+        let repeats = if watched.tells_agent { (until.as_nanos() as f64 / mean).max(1.0) } else { 1.0 };
         let jitter = 1.0 + (self.budget.governor.jitter() - 1.0) / repeats.sqrt();
         watched.arm((mean * jitter + counted) as u64);
         if watched.tells_agent {
