@@ -17,6 +17,7 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 use clap::ArgAction;
@@ -174,7 +175,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         said.extend_from_slice(session.degradations());
         said.iter().for_each(|sentence| say(sentence));
         if session.traces_branches() && request.tracer.kind == TracerChoice::Auto {
-            say(&format!("branches are traced in software, at most {} % of CPU time", request.tracer.overhead));
+            let credit = if request.target == Target::Command { request.tracer.start_credit } else { Duration::ZERO };
+            let (percent, credit) = (request.tracer.overhead, tracing::on_top(credit));
+            say(&format!("branches are traced in software, at most {percent} % of CPU time{credit}"));
         }
         watch = goal.map(|goal| goal.watch(&mut session, say));
         session.run(&mut |text| say(text))

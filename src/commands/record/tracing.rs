@@ -140,7 +140,8 @@ fn where_time_went(statistics: &TracerStatistics) -> String {
     )
 }
 
-fn on_top(start_credit: Duration) -> String {
+/// What a command may take beside its budget, after the words for that.
+pub fn on_top(start_credit: Duration) -> String {
     match start_credit.as_secs_f64() * 1e3 {
         0.0 => String::new(),
         milliseconds => format!(" and up to {milliseconds} ms at the beginning"),
