@@ -17,7 +17,6 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 use clap::ArgAction;
@@ -175,8 +174,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         said.extend_from_slice(session.degradations());
         said.iter().for_each(|sentence| say(sentence));
         if session.traces_branches() && request.tracer.kind == TracerChoice::Auto {
-            let credit = if request.target == Target::Command { request.tracer.start_credit } else { Duration::ZERO };
-            let (percent, credit) = (request.tracer.overhead, tracing::on_top(credit));
+            let (percent, credit) = (request.tracer.overhead, tracing::on_top(request.start_credit()));
             say(&format!("branches are traced in software, at most {percent} % of CPU time{credit}"));
         }
         watch = goal.map(|goal| goal.watch(&mut session, say));

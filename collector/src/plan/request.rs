@@ -116,6 +116,11 @@ impl Target {
 }
 
 impl Request {
+    /// What tracing in software may take beside its budget: of a command alone, for what runs already has begun.
+    pub fn start_credit(&self) -> Duration {
+        if self.target == Target::Command { self.tracer.start_credit } else { Duration::ZERO }
+    }
+
     /// Refuses what cannot be.
     pub(crate) fn check(&self) -> Result<(), RecordError> {
         let refuse = |reason: String| Err(RecordError::Request(reason));

@@ -67,7 +67,7 @@ impl Tracing {
             kind,
             end: options.size.end(kind),
             overhead: options.overhead,
-            start_credit: if request.target == Target::Command { options.start_credit } else { Duration::ZERO },
+            start_credit: request.start_credit(),
             burst_share: 1.0 - unseen_share(kind) - if samples { sample_share(kind) } else { 0.0 },
             inherit: !request.no_inherit,
             command: None,

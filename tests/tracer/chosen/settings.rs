@@ -106,10 +106,10 @@ fn what_was_traced_is_said() {
         _ => "branches traced in software by looking ahead: ",
     };
     let in_order = [
-        "branches are traced in software, at most 1 % of CPU time",
+        "branches are traced in software, at most 1 % of CPU time and up to 200",
         "samples in ",
         way,
-        "of CPU time (1 % allowed and up to ",
+        "of CPU time (1 % allowed and up to 200 ms at the",
         "t/(1-s) = ",
         "bursts ended: ",
     ];

@@ -219,7 +219,8 @@ impl Governor {
     /// CPU time in user space between two bursts, ns, without jitter.
     pub(crate) fn period(&self) -> f64 {
         let others = self.others.max(0.0) / self.others_memory();
-        let credit = (self.credit / CREDIT_SPREAD).min(if self.bursts == 0 { GUESSED } else { f64::INFINITY });
+        let credit = self.credit / CREDIT_SPREAD;
+        let credit = if self.bursts == 0 { credit.min(GUESSED) } else { credit };
         let left = (self.budget + credit - others).max(self.budget / 20.0);
         (self.burst_cost / left * self.user_share() * self.ratio().clamp(0.5, 4.0)).clamp(SHORTEST, LONGEST)
     }

@@ -111,9 +111,9 @@ pub(crate) struct AgentEngine {
     standing: Vec<Standing>,
     /// When the last of them was added.
     last_stand: Option<Instant>,
-    /// Times that bursts were taken out, of the first few.
+    /// Times that bursts were taken out,
     ticks: u32,
-    /// Ticks without one since then.
+    /// and how often there were none since then.
     quiet_ticks: u32,
     next_tick: Instant,
 }
@@ -259,8 +259,8 @@ impl AgentEngine {
             self.budget.burst_inside(cost, period);
         }
         let clocks: HashSet<i32> = new.iter().map(|burst| burst.clock).collect();
-        let threads =
-            clocks.into_iter().filter_map(|number| self.collecting.thread_of_clock(number)).collect::<Vec<i32>>();
+        let threads: Vec<i32> =
+            clocks.into_iter().filter_map(|number| self.collecting.thread_of_clock(number)).collect();
         threads.iter().for_each(|&thread| self.tree.saw_burst(thread));
         if self.kernel.now() >= self.next_look_after {
             self.look_after();
@@ -287,15 +287,15 @@ impl AgentEngine {
         let now = self.kernel.now();
         // The first bursts tell what bursts cost here: until then their periods are guesses.
         let often = |ticks: u32| OFTEN.min(FIRST_TICK * 2_u32.saturating_pow(ticks));
-        let next = if new.is_empty() {
-            often(self.ticks.saturating_add(self.quiet_ticks))
+        let next;
+        if new.is_empty() {
+            next = often(self.ticks.saturating_add(self.quiet_ticks));
+            self.quiet_ticks = self.quiet_ticks.saturating_add(1);
         } else {
-            often(self.ticks).min(self.until_few())
-        };
-        (self.ticks, self.quiet_ticks) = match new.is_empty() {
-            true => (self.ticks, self.quiet_ticks.saturating_add(1)),
-            false => (self.ticks.saturating_add(1), 0),
-        };
+            next = often(self.ticks).min(self.until_few());
+            self.ticks = self.ticks.saturating_add(1);
+            self.quiet_ticks = 0;
+        }
         let next = if self.young.is_empty() { next } else { 2 * YOUNG };
         let is_soon = self.last_stand.is_some_and(|since| now < since + LONG_AGO);
         let next = if is_soon { next.min(SOON_SEEN) } else { next };
@@ -308,7 +308,7 @@ impl AgentEngine {
 
     /// How long it takes at least until so many bursts have come that it is time to look what they cost.
     fn until_few(&self) -> Duration {
-        let running = self.tree.computing().clamp(1, self.cpus);
+        let running = self.budget.governor.threads.clamp(1, self.cpus);
         let few = (2 * running).clamp(FEW, MANY);
         Duration::from_nanos((self.budget.period() * few as f64 / running as f64) as u64).max(FIRST_TICK)
     }
