@@ -1,18 +1,21 @@
-//! A store as tables of the engine that answers SQL: Apache DataFusion, in this process.
+//! A store as tables of the engine that answers SQL: Apache DataFusion, in this process, or with a cluster that reads the files.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use datafusion::arrow::array::RecordBatch;
-use datafusion::dataframe::DataFrame;
 use datafusion::datasource::empty::EmptyTable;
 use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl};
+use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::physical_plan::execute_stream;
 use datafusion::prelude::{SQLOptions, SessionConfig, SessionContext};
+use futures::TryStreamExt;
 
+use crate::cluster::Cluster;
 use crate::rows::texts;
 use crate::store::{Batch, Reading, Store};
 use crate::tables::Table;
@@ -23,9 +26,13 @@ pub const MOST_MEMORY: usize = 512 << 20;
 /// Memory that each thread of a query has at least.
 const MEMORY_OF_PARTITION: usize = 128 << 20;
 
+/// Texts that a question lists.
+const MOST_TEXTS: usize = 20_000;
+
 /// Answers questions about the batches of a store that were there when it was made.
 pub struct Engine {
     context: SessionContext,
+    cluster: Option<Cluster>,
     _reading: Reading,
 }
 
@@ -79,24 +86,50 @@ impl Engine {
             let config = config.with_listing_options(options).with_schema(table.schema());
             context.register_table(table.name(), Arc::new(ListingTable::try_new(config)?))?;
         }
-        Ok(Engine { context, _reading: reading })
+        Ok(Engine { context, cluster: None, _reading: reading })
     }
 
-    /// What a question is answered by. Nothing can be changed by one.
+    /// The same with a cluster that reads the files, if one is asked for.
+    #[must_use]
+    pub fn on(self, cluster: Option<Cluster>) -> Self {
+        if cluster.is_some() {
+            let state = self.context.state_ref();
+            let mut state = state.write();
+            let optimizer = &mut state.config_mut().options_mut().optimizer;
+            // What one operator learns from another while they run does not reach other processes, and may wait for all pieces.
+            optimizer.enable_dynamic_filter_pushdown = false;
+            optimizer.enable_join_dynamic_filter_pushdown = false;
+            optimizer.enable_topk_dynamic_filter_pushdown = false;
+            optimizer.enable_aggregate_dynamic_filter_pushdown = false;
+            // The result of one plan in an expression of another has no encoding; a join has.
+            optimizer.enable_physical_uncorrelated_scalar_subquery = false;
+            // Executors have the files in pieces, not what was read of them.
+            optimizer.enable_round_robin_repartition = false;
+        }
+        Engine { cluster, ..self }
+    }
+
+    /// The answer to a question, as its rows come. Nothing can be changed by one.
     ///
     /// # Errors
-    /// It is no SQL, or about what is not there.
-    pub async fn ask(&self, sql: &str) -> anyhow::Result<DataFrame> {
+    /// It is no SQL, or about what is not there. In the stream: a file of the store cannot be read, or the cluster does not answer.
+    pub async fn ask(&self, sql: &str) -> anyhow::Result<SendableRecordBatchStream> {
         let reading = SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
-        Ok(self.context.sql_with_options(sql, reading).await?)
+        let question = self.context.sql_with_options(sql, reading).await?;
+        let context = question.task_ctx();
+        let mut plan = question.create_physical_plan().await?;
+        if let Some(cluster) = &self.cluster {
+            plan = cluster.spread(plan, &context)?;
+        }
+        Ok(execute_stream(plan, context.into())?)
     }
 
     /// All rows of an answer.
     ///
     /// # Errors
-    /// As of [`Self::ask`], and where a file of the store cannot be read.
+    /// As of [`Self::ask`], and of its stream.
     pub async fn rows(&self, sql: &str) -> anyhow::Result<Vec<RecordBatch>> {
-        Ok(self.ask(sql).await?.collect().await?)
+        Ok(self.ask(sql).await?.try_collect().await?)
     }
 
     /// The recordings that are there, by what names their content.
@@ -115,6 +148,14 @@ impl Engine {
             }
         }
         Ok(ids)
+    }
+
+    /// With a cluster, that a column has one of these texts, in SQL: whoever reads the files knows of no table that was [named](Self::name).
+    /// None if there is no cluster, or if the texts are too many for a question.
+    pub fn among(&self, column: &str, texts: &BTreeSet<&String>) -> Option<String> {
+        let is_for_cluster = self.cluster.is_some() && texts.len() <= MOST_TEXTS;
+        let list = || texts.iter().map(|text| literal(text)).collect::<Vec<_>>().join(", ");
+        is_for_cluster.then(|| if texts.is_empty() { "false".to_owned() } else { format!("{column} IN ({})", list()) })
     }
 
     /// Names rows, so that questions can be about them.

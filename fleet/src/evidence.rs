@@ -236,6 +236,7 @@ impl Analyzing<'_> {
             take(Content { id, part: Some(part), found: found.map(|found| Found { service, version, ..found }) });
         }
         match first {
+            Some(why) if all == 1 => bail!("it has no samples that count: {why}"),
             Some(why) if without == all => bail!("none of its {all} parts has samples that count; the first, {why}"),
             Some(why) => Ok(Some(format!("{without} of its {all} parts have no samples that count, as {why}"))),
             None => Ok(None),

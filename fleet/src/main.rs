@@ -7,6 +7,7 @@
 //!            hbbp's reports <-- reports <-- selection: a flow <---+
 //! ```
 
+mod cluster;
 mod compact;
 mod engine;
 mod evidence;

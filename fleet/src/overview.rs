@@ -1,15 +1,16 @@
 //! `hbbp-fleet top` and `stale`: where the instructions of a fleet go, and whether its builds are new.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use datafusion::arrow::array::AsArray;
 use datafusion::arrow::datatypes::Int64Type;
 
+use crate::cluster::ClusterArgs;
 use crate::engine::Engine;
 use crate::query::{AnswerArgs, answer};
 use crate::rows::column;
-use crate::selection::{BUILDS, Selection, selected};
+use crate::selection::{BUILDS, Selected, Selection, selected};
 use crate::store::Store;
 
 /// Say where the instructions go
@@ -34,6 +35,9 @@ pub struct TopArgs {
 
     #[command(flatten)]
     answer: AnswerArgs,
+
+    #[command(flatten)]
+    cluster: ClusterArgs,
 }
 
 /// Say how much of what ran of each file was its newest build
@@ -53,6 +57,9 @@ pub struct StaleArgs {
 
     #[command(flatten)]
     answer: AnswerArgs,
+
+    #[command(flatten)]
+    cluster: ClusterArgs,
 }
 
 /// What has a row.
@@ -83,8 +90,10 @@ impl By {
     }
 }
 
-/// Instructions of a range, an estimate.
-const INSTRUCTIONS: &str = "sum(CAST(count AS DOUBLE) * ((to_address - from_address) / 4 + 1))";
+/// Bytes of ranges and four for each execution, so four times an estimate of instructions: a sum of decimals, which has no order. With six
+/// digits after the point, sums of all that a store can hold are far from 38 digits; no range of code has more than 4 MB.
+const BYTES: &str =
+    "sum(CAST(count AS DECIMAL(32, 6)) * CAST(least(to_address - from_address + 4, 4000000) AS DECIMAL(7, 0)))";
 
 /// Prints where they go.
 pub async fn top(args: &TopArgs) -> anyhow::Result<()> {
@@ -92,17 +101,18 @@ pub async fn top(args: &TopArgs) -> anyhow::Result<()> {
     if let Some(twice) = by.iter().enumerate().find_map(|(at, column)| by[..at].contains(column).then_some(column)) {
         bail!("--by has {} twice: name each once", twice.name());
     }
-    let engine = begun(&args.store, &args.selection).await?;
+    let (engine, of_parts) = begun(&args.store, &args.selection, &args.cluster).await?;
     let names: Vec<&str> = by.iter().map(|by| by.name()).collect();
     let key = names.join(", ");
     let shown = key.replace("module", "path, module");
     let sql = format!(
-        "WITH ran AS (SELECT {key}, executions, {INSTRUCTIONS} AS instructions FROM flow WHERE {} GROUP BY {key}, executions), \
-         names AS (SELECT module AS named, min(path) AS path FROM modules WHERE part IN (SELECT part FROM selected) GROUP BY module) \
-         SELECT {shown}, CASE WHEN executions THEN 'executions' ELSE 'relative' END AS counts, round(instructions) AS instructions, \
-         round(100 * instructions / sum(instructions) OVER (PARTITION BY executions), 2) AS percent \
+        "WITH ran AS (SELECT {key}, executions, {BYTES} AS bytes FROM flow WHERE {} GROUP BY {key}, executions), \
+         names AS (SELECT module AS named, min(path) AS path FROM modules WHERE {of_parts} GROUP BY module) \
+         SELECT {shown}, CASE WHEN executions THEN 'executions' ELSE 'relative' END AS counts, \
+         round(CAST(bytes AS DOUBLE) / 4) AS instructions, \
+         round(100 * CAST(bytes AS DOUBLE) / CAST(sum(bytes) OVER (PARTITION BY executions) AS DOUBLE), 2) AS percent \
          FROM ran {} ORDER BY instructions DESC, {key} {}",
-        ranges(&args.selection),
+        ranges(&args.selection, &of_parts),
         if by.contains(&By::Module) { "JOIN names ON module = named" } else { "" },
         limit(args.top)
     );
@@ -111,39 +121,40 @@ pub async fn top(args: &TopArgs) -> anyhow::Result<()> {
 
 /// Prints how new the builds are.
 pub async fn stale(args: &StaleArgs) -> anyhow::Result<()> {
-    let engine = begun(&args.store, &args.selection).await?;
+    let (engine, of_parts) = begun(&args.store, &args.selection, &args.cluster).await?;
     let sql = format!(
-        "WITH ran AS (SELECT part, module, {INSTRUCTIONS} AS instructions FROM flow WHERE {} GROUP BY part, module), \
+        "WITH ran AS (SELECT part, module, {BYTES} AS bytes FROM flow WHERE {} GROUP BY part, module), \
          parts AS (SELECT part AS whole, executions FROM recordings GROUP BY part, executions), \
-         aged AS (SELECT service, path, module, newest, executions, sum(instructions) AS instructions FROM ran JOIN parts ON part = whole \
+         aged AS (SELECT service, path, module, newest, executions, sum(bytes) AS bytes FROM ran JOIN parts ON part = whole \
                   JOIN ({BUILDS}) ON part = of_part AND module = of_module GROUP BY service, path, module, newest, executions) \
          SELECT service, path, newest, count(*) AS builds, CASE WHEN executions THEN 'executions' ELSE 'relative' END AS counts, \
-         round(sum(instructions)) AS instructions, \
-         round(100 * sum(CASE WHEN module = newest THEN instructions ELSE 0 END) / sum(instructions), 2) AS percent_of_newest \
+         round(CAST(sum(bytes) AS DOUBLE) / 4) AS instructions, \
+         round(100 * CAST(sum(CASE WHEN module = newest THEN bytes ELSE 0 END) AS DOUBLE) / CAST(sum(bytes) AS DOUBLE), 2) \
+         AS percent_of_newest \
          FROM aged GROUP BY service, path, newest, executions ORDER BY instructions DESC, service, path {}",
-        ranges(&args.selection),
+        ranges(&args.selection, &of_parts),
         limit(args.top)
     );
     answer(&engine, &sql, &args.answer).await
 }
 
 /// Which rows of the flow are looked at, in SQL.
-fn ranges(selection: &Selection) -> String {
-    format!("kind = 'range' AND part IN (SELECT part FROM selected) AND {}", selection.of_flow())
+fn ranges(selection: &Selection, of_parts: &str) -> String {
+    format!("kind = 'range' AND {of_parts} AND {}", selection.of_flow())
 }
 
 fn limit(top: usize) -> String {
     if top == 0 { String::new() } else { format!("LIMIT {top}") }
 }
 
-/// Finds the recordings, and says how many of them have nothing that could be looked at.
-async fn begun(store: &std::path::Path, selection: &Selection) -> anyhow::Result<Engine> {
+/// Finds the recordings, and says how many of them have nothing that could be looked at. That a row is of them, in SQL.
+async fn begun(store: &Path, selection: &Selection, cluster: &ClusterArgs) -> anyhow::Result<(Engine, String)> {
     if selection.build.is_some() {
         bail!("--build is for reports: this one is about all builds");
     }
-    let engine = Engine::of(&Store::open(store)?).await?;
+    let engine = Engine::of(&Store::open(store)?).await?.on(cluster.cluster()?);
     let mut notes = Vec::new();
-    selected(&engine, selection, &mut notes).await?;
+    let Selected { of_parts, .. } = selected(&engine, selection, &mut notes).await?;
     let sampled =
         "SELECT count(*) AS parts FROM selected WHERE part NOT IN (SELECT part FROM flow WHERE kind = 'range')";
     for rows in engine.rows(sampled).await? {
@@ -153,5 +164,5 @@ async fn begun(store: &std::path::Path, selection: &Selection) -> anyhow::Result
         }
     }
     notes.iter().for_each(|note| crate::output::say(note));
-    Ok(engine)
+    Ok((engine, of_parts))
 }

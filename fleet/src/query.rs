@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::bail;
 use datafusion::arrow::array::{AsArray, RecordBatch, StringArray};
 use datafusion::arrow::csv;
-use datafusion::arrow::datatypes::Schema;
+use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::json::WriterBuilder;
 use datafusion::arrow::json::writer::JsonArray;
 use datafusion::arrow::util::pretty::pretty_format_batches;
@@ -15,6 +15,7 @@ use datafusion::execution::SendableRecordBatchStream;
 use datafusion::parquet::arrow::ArrowWriter;
 use futures::StreamExt;
 
+use crate::cluster::ClusterArgs;
 use crate::engine::Engine;
 use crate::output::{Output, printable as printable_text};
 use crate::store::Store;
@@ -34,6 +35,9 @@ pub struct Args {
 
     #[command(flatten)]
     answer: AnswerArgs,
+
+    #[command(flatten)]
+    cluster: ClusterArgs,
 }
 
 /// Where an answer goes.
@@ -74,7 +78,8 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     if args.sql.len() > MOST_SQL {
         bail!("the question has {} bytes, expected at most {MOST_SQL}", args.sql.len());
     }
-    answer(&Engine::of(&Store::open(&args.store)?).await?, &args.sql, &args.answer).await
+    let engine = Engine::of(&Store::open(&args.store)?).await?.on(args.cluster.cluster()?);
+    answer(&engine, &args.sql, &args.answer).await
 }
 
 /// Writes an answer, as its rows come; a table when all are there, for its columns are as wide as what is in them.
@@ -82,9 +87,8 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
 /// # Errors
 /// It is no question, the store cannot be read, or the answer cannot be written.
 pub async fn answer(engine: &Engine, sql: &str, args: &AnswerArgs) -> anyhow::Result<()> {
-    let question = engine.ask(sql).await?;
-    let schema = question.schema().as_arrow().clone();
-    let mut answer = question.execute_stream().await?;
+    let mut answer = engine.ask(sql).await?;
+    let schema = answer.schema();
     let output = Output::begin(args.output.as_deref())?;
     let mut out = BufWriter::new(output.writer()?);
     if let Err(error) = write(&mut answer, schema, args.format, &mut out).await {
@@ -99,7 +103,7 @@ pub async fn answer(engine: &Engine, sql: &str, args: &AnswerArgs) -> anyhow::Re
 /// Writes all rows in a format.
 async fn write(
     answer: &mut SendableRecordBatchStream,
-    schema: Schema,
+    schema: SchemaRef,
     format: Format,
     mut out: &mut (dyn Write + Send),
 ) -> anyhow::Result<()> {
@@ -110,7 +114,7 @@ async fn write(
                 rows.push(next?);
             }
             if rows.is_empty() {
-                rows.push(RecordBatch::new_empty(schema.into()));
+                rows.push(RecordBatch::new_empty(schema));
             }
             // Names of files can have anything in them, and terminals obey.
             let rows = rows.iter().map(printable).collect::<anyhow::Result<Vec<_>>>()?;
@@ -121,7 +125,7 @@ async fn write(
         }
         Format::Csv => {
             let mut writer = csv::Writer::new(&mut out);
-            writer.write(&RecordBatch::new_empty(schema.into()))?;
+            writer.write(&RecordBatch::new_empty(schema))?;
             while let Some(rows) = answer.next().await {
                 writer.write(&rows?)?;
             }
@@ -136,7 +140,7 @@ async fn write(
             writeln!(out)?;
         }
         Format::Parquet => {
-            let mut writer = ArrowWriter::try_new(&mut out, schema.into(), None)?;
+            let mut writer = ArrowWriter::try_new(&mut out, schema, None)?;
             while let Some(rows) = answer.next().await {
                 writer.write(&rows?)?;
             }

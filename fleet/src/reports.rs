@@ -8,6 +8,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, bail};
 
+use crate::cluster::ClusterArgs;
 use crate::engine::Engine;
 use crate::selection::{Selection, sum};
 use crate::store::Store;
@@ -20,6 +21,9 @@ pub struct SliceArgs {
 
     #[command(flatten)]
     selection: Selection,
+
+    #[command(flatten)]
+    cluster: ClusterArgs,
 
     /// File to write
     #[arg(short, long, value_name = "FILE")]
@@ -35,6 +39,9 @@ pub struct Args {
     #[command(flatten)]
     selection: Selection,
 
+    #[command(flatten)]
+    cluster: ClusterArgs,
+
     /// Options of the same command of `hbbp`, from the first on that is none of the above
     #[arg(value_name = "OPTIONS", trailing_var_arg = true, allow_hyphen_values = true)]
     options: Vec<OsString>,
@@ -49,6 +56,9 @@ pub struct DiffArgs {
 
     #[command(flatten)]
     selection: Selection,
+
+    #[command(flatten)]
+    cluster: ClusterArgs,
 
     /// What is different in the slice before: NAME=VALUE, several with commas between them; names are those of the options above
     #[arg(long, value_name = "NAME=VALUE,..", value_parser = overriding)]
@@ -70,14 +80,14 @@ Examples:
 
 /// Writes a slice.
 pub async fn slice(args: &SliceArgs) -> anyhow::Result<()> {
-    write(&args.store, &args.selection, &args.output).await
+    write(&args.store, &args.selection, &args.cluster, &args.output).await
 }
 
 /// Has `hbbp` make its report of a slice.
 pub async fn report(command: &str, args: &Args) -> anyhow::Result<ExitCode> {
     let folder = tempfile::tempdir()?;
     let file = folder.path().join(format!("{}.flow", args.selection.title()));
-    write(&args.store, &args.selection, &file).await?;
+    write(&args.store, &args.selection, &args.cluster, &file).await?;
     hand_on(command, &[file], &args.options)
 }
 
@@ -91,14 +101,14 @@ pub async fn diff(args: &DiffArgs) -> anyhow::Result<ExitCode> {
         let folder = folder.path().join(side);
         std::fs::create_dir(&folder)?;
         let file = folder.join(format!("{}.flow", selection.title()));
-        write(&args.store, &selection, &file).await?;
+        write(&args.store, &selection, &args.cluster, &file).await?;
         files.push(file);
     }
     hand_on("diff", &files, &args.options)
 }
 
-async fn write(store: &Path, selection: &Selection, file: &Path) -> anyhow::Result<()> {
-    let engine = Engine::of(&Store::open(store)?).await?;
+async fn write(store: &Path, selection: &Selection, cluster: &ClusterArgs, file: &Path) -> anyhow::Result<()> {
+    let engine = Engine::of(&Store::open(store)?).await?.on(cluster.cluster()?);
     let (flow, notes) = sum(&engine, selection).await?;
     notes.iter().for_each(|note| crate::output::say(note));
     let name = || file.display().to_string();

@@ -54,7 +54,7 @@ pub async fn rewrite(
             Table::Recordings => files.recordings(batches)?,
             _ => TableFile::begin(store, day, table, &[])?,
         };
-        let mut rows = engine.ask(&question(table, changes)).await?.execute_stream().await?;
+        let mut rows = engine.ask(&question(table, changes)).await?;
         while let Some(rows) = rows.next().await {
             // What can be absent is a matter of the table, and not of how it was asked for.
             let rows = rows?;

@@ -141,17 +141,21 @@ impl Selection {
 /// There is nothing in it, it is part of what was put together, or the store cannot be read.
 pub async fn sum(engine: &Engine, selection: &Selection) -> anyhow::Result<(Flow, Vec<String>)> {
     let mut notes = Vec::new();
-    let mut merge = selected(engine, selection, &mut notes).await?;
+    let Selected { mut merge, of_parts } = selected(engine, selection, &mut notes).await?;
     let mut places = Places::default();
-    let of_parts = "part IN (SELECT part FROM selected)";
     let modules = format!("SELECT DISTINCT module, read, build_id, path FROM modules WHERE {of_parts}");
     for rows in engine.rows(&modules).await? {
         places.add(&mut merge.builder, &rows)?;
     }
     let of_build = match &selection.build {
-        None => "true",
+        None => "true".to_owned(),
         Some(build) => {
             let (parts, modules): (Vec<_>, Vec<_>) = builds(engine, build, &mut notes).await?.into_iter().unzip();
+            let of_modules = match engine.among("module", &BTreeSet::from_iter(&modules)) {
+                // Who reads the files knows nothing of the table.
+                Some(of_modules) => format!("{of_modules} AND "),
+                None => String::new(),
+            };
             let [parts, modules] = [parts, modules].map(|texts| Arc::new(StringArray::from(texts)) as _);
             engine.name("builds", RecordBatch::try_from_iter([("of_part", parts), ("of_module", modules)])?)?;
             // Of the others, nothing ran in it. What a recording has in all of its modules, or in none, is not told apart by build.
@@ -163,7 +167,7 @@ pub async fn sum(engine: &Engine, selection: &Selection) -> anyhow::Result<(Flow
                 "{} recordings have it; what is in no module is not counted, for it is of no build",
                 executions + relative
             ));
-            "EXISTS (SELECT 1 FROM builds WHERE part = of_part AND module = of_module)"
+            format!("{of_modules}EXISTS (SELECT 1 FROM builds WHERE part = of_part AND module = of_module)")
         }
     };
     let key = "module, read, kind, from_address, to_address, target, target_read";
@@ -172,7 +176,7 @@ pub async fn sum(engine: &Engine, selection: &Selection) -> anyhow::Result<(Flow
          WHERE {of_parts} AND {of_build} AND {} GROUP BY {key}",
         selection.of_flow()
     );
-    let mut answer = engine.ask(&flow).await?.execute_stream().await?;
+    let mut answer = engine.ask(&flow).await?;
     while let Some(rows) = answer.next().await {
         add_flow(&mut merge.builder, &places, &rows?)?;
     }
@@ -181,11 +185,19 @@ pub async fn sum(engine: &Engine, selection: &Selection) -> anyhow::Result<(Flow
     Ok((flow, notes))
 }
 
-/// Finds the recordings: names their parts `selected`, and adds up what is known of each as a whole.
+/// The recordings of a slice.
+pub struct Selected {
+    /// What is known of each as a whole, added up.
+    merge: Merge,
+    /// That a row is of one of their parts, in SQL.
+    pub of_parts: String,
+}
+
+/// Finds the recordings, and names their parts `selected`.
 ///
 /// # Errors
 /// There is none, a part is wanted in part, or the store cannot be read.
-pub async fn selected(engine: &Engine, selection: &Selection, notes: &mut Vec<String>) -> anyhow::Result<Merge> {
+pub async fn selected(engine: &Engine, selection: &Selection, notes: &mut Vec<String>) -> anyhow::Result<Selected> {
     let condition = selection.of_recordings();
     // A sum would have a recording twice that is there twice.
     engine.ids().await?;
@@ -220,6 +232,8 @@ pub async fn selected(engine: &Engine, selection: &Selection, notes: &mut Vec<St
             names.push(part.to_owned());
         }
     }
+    let of_parts = engine.among("part", &BTreeSet::from_iter(&names));
+    let of_parts = of_parts.unwrap_or_else(|| "part IN (SELECT part FROM selected)".to_owned());
     engine.name("selected", RecordBatch::try_from_iter([("part", Arc::new(StringArray::from(names)) as _)])?)?;
     notes.push(format!("a slice of {recordings} recordings"));
     if executions > 0 && relative > 0 {
@@ -227,7 +241,7 @@ pub async fn selected(engine: &Engine, selection: &Selection, notes: &mut Vec<St
             "{executions} of them count executions, {relative} only what is proportional to them: the sum has no unit"
         ));
     }
-    Ok(merge)
+    Ok(Selected { merge, of_parts })
 }
 
 /// What is known of each recording as a whole, added up, and how many count executions, and how many do not.
@@ -238,7 +252,7 @@ async fn wholes(engine: &Engine, condition: &str) -> anyhow::Result<(Merge, [u64
         "SELECT executions, seen_is_known, inputs, seen, left_out_streams, left_out_branches, left_out_samples \
          FROM recordings WHERE {condition}"
     );
-    let mut answer = engine.ask(&wholes).await?.execute_stream().await?;
+    let mut answer = engine.ask(&wholes).await?;
     while let Some(rows) = answer.next().await {
         let rows = rows?;
         let inputs = column(&rows, "inputs")?.as_primitive_opt::<UInt64Type>().context("inputs are no numbers")?;

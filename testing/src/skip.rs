@@ -25,6 +25,8 @@ pub enum Skip {
     Kernel,
     /// A way of tracing cannot do it, and says so.
     TracerLimit,
+    /// The programs of Apache Ballista are not installed.
+    Cluster,
 }
 
 impl Skip {
@@ -42,6 +44,7 @@ impl Skip {
             Skip::Privileges => "privileges",
             Skip::Kernel => "kernel",
             Skip::TracerLimit => "tracer-limit",
+            Skip::Cluster => "cluster",
         }
     }
 }
@@ -65,7 +68,7 @@ macro_rules! skip {
 mod tests {
     use super::Skip;
 
-    const ALL: [Skip; 11] = [
+    const ALL: [Skip; 12] = [
         Skip::Tool,
         Skip::ToolVersion,
         Skip::HardwareRecordings,
@@ -77,6 +80,7 @@ mod tests {
         Skip::Privileges,
         Skip::Kernel,
         Skip::TracerLimit,
+        Skip::Cluster,
     ];
 
     #[test]
