@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use datafusion::common::Result;
+use datafusion::config::ConfigOptions;
 use datafusion::execution::TaskContext;
 use datafusion::physical_plan::ExecutionPlan;
 
@@ -60,6 +61,20 @@ pub struct Cluster {
 }
 
 impl Cluster {
+    /// Has plans made of parts that can be sent.
+    pub fn prepare(options: &mut ConfigOptions) {
+        let optimizer = &mut options.optimizer;
+        // What one operator learns from another while they run does not reach other processes, and may wait for all pieces.
+        optimizer.enable_dynamic_filter_pushdown = false;
+        optimizer.enable_join_dynamic_filter_pushdown = false;
+        optimizer.enable_topk_dynamic_filter_pushdown = false;
+        optimizer.enable_aggregate_dynamic_filter_pushdown = false;
+        // The result of one plan in an expression of another has no encoding; a join has.
+        optimizer.enable_physical_uncorrelated_scalar_subquery = false;
+        // Executors have the files in pieces, not what was read of them.
+        optimizer.enable_round_robin_repartition = false;
+    }
+
     /// The plan with a job for the cluster in place of each part that reads files and needs no exchange.
     ///
     /// # Errors

@@ -93,18 +93,7 @@ impl Engine {
     #[must_use]
     pub fn on(self, cluster: Option<Cluster>) -> Self {
         if cluster.is_some() {
-            let state = self.context.state_ref();
-            let mut state = state.write();
-            let optimizer = &mut state.config_mut().options_mut().optimizer;
-            // What one operator learns from another while they run does not reach other processes, and may wait for all pieces.
-            optimizer.enable_dynamic_filter_pushdown = false;
-            optimizer.enable_join_dynamic_filter_pushdown = false;
-            optimizer.enable_topk_dynamic_filter_pushdown = false;
-            optimizer.enable_aggregate_dynamic_filter_pushdown = false;
-            // The result of one plan in an expression of another has no encoding; a join has.
-            optimizer.enable_physical_uncorrelated_scalar_subquery = false;
-            // Executors have the files in pieces, not what was read of them.
-            optimizer.enable_round_robin_repartition = false;
+            Cluster::prepare(self.context.state_ref().write().config_mut().options_mut());
         }
         Engine { cluster, ..self }
     }
