@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::datasource::MemTable;
 use datafusion::datasource::empty::EmptyTable;
 use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl};
@@ -147,12 +149,41 @@ impl Engine {
         is_for_cluster.then(|| if texts.is_empty() { "false".to_owned() } else { format!("{column} IN ({})", list()) })
     }
 
-    /// Names rows, so that questions can be about them.
+    /// The tables that a question is about, by the names that it gives them.
     ///
     /// # Errors
-    /// There is a table of that name.
+    /// It is no SQL.
+    pub fn tables(&self, sql: &str) -> anyhow::Result<Vec<String>> {
+        let state = self.context.state();
+        let statement = state.sql_to_statement(sql, &state.config().options().sql_parser.dialect)?;
+        Ok(state.resolve_table_references(&statement)?.iter().map(|table| table.table().to_owned()).collect())
+    }
+
+    /// Names rows, so that questions can be about them; what had that name before has it no more.
+    ///
+    /// # Errors
+    /// They are no table.
     pub fn name(&self, name: &str, rows: RecordBatch) -> anyhow::Result<()> {
-        self.context.register_batch(name, rows)?;
+        self.name_all(name, rows.schema(), vec![rows])
+    }
+
+    /// The same of rows in several pieces.
+    ///
+    /// # Errors
+    /// They are no table, or have other columns.
+    pub fn name_all(&self, name: &str, schema: SchemaRef, rows: Vec<RecordBatch>) -> anyhow::Result<()> {
+        self.context.deregister_table(name)?;
+        self.context.register_table(name, Arc::new(MemTable::try_new(schema, vec![rows])?))?;
+        Ok(())
+    }
+
+    /// Names the answer to a question, which is asked where the name is used.
+    ///
+    /// # Errors
+    /// It is no SQL, or about what is not there.
+    pub async fn name_view(&self, name: &str, sql: &str) -> anyhow::Result<()> {
+        let view = self.context.sql(sql).await?.into_view();
+        self.context.register_table(name, view)?;
         Ok(())
     }
 }

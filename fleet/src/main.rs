@@ -19,6 +19,7 @@ mod places;
 mod push;
 mod query;
 mod remove;
+mod report_tables;
 mod reports;
 mod rewrite;
 mod rows;

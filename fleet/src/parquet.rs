@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context;
-use datafusion::arrow::csv::ReaderBuilder;
 use datafusion::arrow::csv::reader::Format;
+use datafusion::arrow::csv::{Reader, ReaderBuilder};
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use datafusion::parquet::arrow::ArrowWriter;
 
@@ -42,12 +42,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     output.finish()
 }
 
-fn write(mut csv: File, texts: &[String], out: &mut (dyn Write + Send)) -> anyhow::Result<()> {
-    csv.rewind()?;
-    let schema = Arc::new(schema(&csv, texts)?);
-    csv.rewind()?;
-    let rows = ReaderBuilder::new(Arc::clone(&schema)).with_header(true).build(BufReader::new(csv))?;
-    let mut writer = ArrowWriter::try_new(out, schema, None)?;
+fn write(csv: File, texts: &[String], out: &mut (dyn Write + Send)) -> anyhow::Result<()> {
+    let rows = read(csv, texts).context("standard input is no CSV")?;
+    let mut writer = ArrowWriter::try_new(out, rows.schema(), None)?;
     for rows in rows {
         writer.write(&rows.context("standard input is no CSV")?)?;
     }
@@ -55,12 +52,23 @@ fn write(mut csv: File, texts: &[String], out: &mut (dyn Write + Send)) -> anyho
     Ok(())
 }
 
+/// The rows of a table in CSV, from its beginning. `texts`: columns that are texts even if there are only numbers in them.
+///
+/// # Errors
+/// It is no CSV.
+pub fn read(mut csv: File, texts: &[impl AsRef<str>]) -> anyhow::Result<Reader<BufReader<File>>> {
+    csv.rewind()?;
+    let schema = Arc::new(schema(&csv, texts)?);
+    csv.rewind()?;
+    Ok(ReaderBuilder::new(schema).with_header(true).build(BufReader::new(csv))?)
+}
+
 /// Names and types of the columns.
-fn schema(csv: impl Read, texts: &[String]) -> anyhow::Result<Schema> {
-    let (found, _) = Format::default().with_header(true).infer_schema(csv, None).context("standard input is no CSV")?;
+fn schema(csv: impl Read, texts: &[impl AsRef<str>]) -> anyhow::Result<Schema> {
+    let (found, _) = Format::default().with_header(true).infer_schema(csv, None)?;
     let column = |field: &Arc<Field>| {
         let is_number = matches!(field.data_type(), DataType::Int64 | DataType::Float64 | DataType::Null);
-        let is_number = is_number && !texts.contains(field.name());
+        let is_number = is_number && !texts.iter().any(|text| text.as_ref() == field.name());
         let kind = if is_number { DataType::Float64 } else { DataType::Utf8 };
         Field::new(field.name(), kind, true)
     };

@@ -18,12 +18,14 @@ use futures::StreamExt;
 use crate::cluster::ClusterArgs;
 use crate::engine::Engine;
 use crate::output::{Output, printable as printable_text};
+use crate::report_tables::ReportTables;
 use crate::store::Store;
 
 /// Ask a store in SQL
 ///
 /// The tables are recordings, modules and flow: docs/formats/fleet-store.md has their columns. `SELECT * FROM information_schema.columns`
-/// lists them, too.
+/// lists them, too. A question about mix, functions or blocks has `hbbp` make these of each version of each service; they have the columns of `hbbp
+/// mix` and `hbbp blocks`, and `service`, `version` and `executions`.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -38,6 +40,9 @@ pub struct Args {
 
     #[command(flatten)]
     cluster: ClusterArgs,
+
+    #[command(flatten)]
+    reports: ReportTables,
 }
 
 /// Where an answer goes.
@@ -55,7 +60,8 @@ pub struct AnswerArgs {
 const EXAMPLES: &str = "\
 Examples:
   hbbp-fleet query profiles \"SELECT service, version, count(*) FROM recordings GROUP BY 1, 2\"
-  hbbp-fleet query profiles --format csv \"SELECT module, sum(count) FROM flow WHERE kind = 'branch' GROUP BY 1 ORDER BY 2 DESC LIMIT 10\"";
+  hbbp-fleet query profiles --format csv \"SELECT module, sum(count) FROM flow WHERE kind = 'branch' GROUP BY 1 ORDER BY 2 DESC LIMIT 10\"
+  hbbp-fleet query profiles \"SELECT service, isa, sum(count) FROM mix GROUP BY 1, 2 ORDER BY 1, 3 DESC\" --service web --since 7d";
 
 /// How an answer is written.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
@@ -79,6 +85,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
         bail!("the question has {} bytes, expected at most {MOST_SQL}", args.sql.len());
     }
     let engine = Engine::of(&Store::open(&args.store)?).await?.on(args.cluster.cluster()?);
+    args.reports.make(&engine, &args.sql).await?;
     answer(&engine, &args.sql, &args.answer).await
 }
 

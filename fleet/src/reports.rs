@@ -6,7 +6,7 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 
 use crate::cluster::ClusterArgs;
 use crate::engine::Engine;
@@ -109,26 +109,46 @@ pub async fn diff(args: &DiffArgs) -> anyhow::Result<ExitCode> {
 
 async fn write(store: &Path, selection: &Selection, cluster: &ClusterArgs, file: &Path) -> anyhow::Result<()> {
     let engine = Engine::of(&Store::open(store)?).await?.on(cluster.cluster()?);
-    let (flow, notes) = sum(&engine, selection).await?;
+    let notes = write_slice(&engine, selection, file).await?;
     notes.iter().for_each(|note| crate::output::say(note));
+    Ok(())
+}
+
+/// Writes a slice as a merged file; what is to be said of it.
+///
+/// # Errors
+/// There is nothing in it, the store cannot be read, or the file cannot be written.
+pub async fn write_slice(engine: &Engine, selection: &Selection, file: &Path) -> anyhow::Result<Vec<String>> {
+    let (flow, notes) = sum(engine, selection).await?;
     let name = || file.display().to_string();
     let mut out = BufWriter::new(File::create(file).with_context(name)?);
     flow.write_json(&mut out).with_context(name)?;
     out.into_inner().map_err(std::io::IntoInnerError::into_error).with_context(name)?;
-    Ok(())
+    Ok(notes)
 }
 
 fn hand_on(command: &str, files: &[PathBuf], options: &[OsString]) -> anyhow::Result<ExitCode> {
-    let beside = std::env::current_exe().ok().map(|path| path.with_file_name("hbbp")).filter(|path| path.is_file());
-    let program = std::env::var_os("HBBP").map(PathBuf::from).or(beside).unwrap_or_else(|| "hbbp".into());
-    let status = match Command::new(&program).arg(command).args(files).args(options).status() {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => bail!(
-            "{} is neither beside this program nor in PATH: install it, or write the slice with `hbbp-fleet slice`",
-            program.display()
-        ),
-        status => status.with_context(|| program.display().to_string())?,
-    };
+    let mut hbbp = hbbp();
+    let status = hbbp.arg(command).args(files).args(options).status().map_err(|error| is_not_there(&hbbp, error))?;
     Ok(ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)))
+}
+
+/// The command that makes reports: what `HBBP` names, what is beside this program, or what is in PATH.
+pub fn hbbp() -> Command {
+    let beside = std::env::current_exe().ok().map(|path| path.with_file_name("hbbp")).filter(|path| path.is_file());
+    Command::new(std::env::var_os("HBBP").map(PathBuf::from).or(beside).unwrap_or_else(|| "hbbp".into()))
+}
+
+/// Why it cannot be started.
+pub fn is_not_there(hbbp: &Command, error: std::io::Error) -> anyhow::Error {
+    let program = Path::new(hbbp.get_program()).display();
+    if error.kind() == std::io::ErrorKind::NotFound {
+        anyhow::anyhow!(
+            "{program} is neither beside this program nor in PATH: install it, or write the slice with `hbbp-fleet slice`"
+        )
+    } else {
+        anyhow::Error::new(error).context(program.to_string())
+    }
 }
 
 /// `service=web,version=4.2`

@@ -15,7 +15,7 @@ use crate::engine::{Engine, literal};
 use crate::rows::{Places, add_flow, column, count_in, flags, texts};
 
 /// Which recordings, and what of them.
-#[derive(Clone, Debug, Default, clap::Args)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args)]
 pub struct Selection {
     /// Recordings of this service
     #[arg(long, value_name = "NAME")]
@@ -40,6 +40,10 @@ pub struct Selection {
     /// Only what ran in the module with this build id (its first digits are enough), or with `latest` in the newest build of each file
     #[arg(long, value_name = "ID|latest")]
     pub build: Option<String>,
+
+    /// Of these recordings, those of which this holds: in SQL, about labels and `executions`
+    #[arg(skip)]
+    pub only: Option<String>,
 }
 
 /// A moment, as it was said.
@@ -87,6 +91,7 @@ impl Selection {
             since: other.since.or(mine.since),
             until: other.until.or(mine.until),
             build: other.build.or(mine.build),
+            only: other.only.or(mine.only),
         }
     }
 
@@ -111,7 +116,7 @@ impl Selection {
     }
 
     /// What rows of the recordings must have, in SQL.
-    fn of_recordings(&self) -> String {
+    pub fn of_recordings(&self) -> String {
         let moment = |sign: &str, of: &Option<Moment>| {
             let nanoseconds = of.as_ref()?.time.timestamp_nanos_opt()?;
             Some(format!("CAST(time AS BIGINT) {sign} {nanoseconds}"))
@@ -130,7 +135,7 @@ impl Selection {
     fn labels_and(&self, others: [Option<String>; 2]) -> String {
         let labels = [("service", &self.service), ("version", &self.version), ("host", &self.host)]
             .map(|(name, label)| Some(format!("{name} = {}", literal(label.as_ref()?))));
-        let all = labels.into_iter().chain(others).flatten();
+        let all = labels.into_iter().chain(others).chain([self.only.clone()]).flatten();
         all.fold("true".to_owned(), |condition, next| format!("{condition} AND {next}"))
     }
 }

@@ -44,7 +44,10 @@ fn every_command_of_the_guide_runs() {
         if line.contains(" ingest ") {
             line += &binary;
             line += if line.contains("web3") { " --host web3 --time 2025-11-21T12:00:00Z" } else { " --host web1" };
-        } else if [" mix ", " annotate ", " export ", " diff "].iter().any(|command| line.contains(command)) {
+        } else if [" mix ", " annotate ", " export ", " diff ", " functions ", " blocks "]
+            .iter()
+            .any(|command| line.contains(command))
+        {
             line += &binary;
         }
         reader.run(&line);

@@ -1,0 +1,116 @@
+//! Questions about mix, functions and blocks: their tables have what `hbbp` says of the same slices.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use support::{Setup, hbbp};
+use testing::Fixture;
+
+/// Two services, one of them in two versions and the other without one, and exact counts; the options that name the binaries.
+fn store(setup: &Setup) -> Vec<String> {
+    let [compress, threads] = ["compress", "threads"].map(Fixture::bursts);
+    let binaries = [&compress, &threads].map(|fixture| ["--binary".to_owned(), fixture.binary_option()]).concat();
+    let (text, store) = (|path: &std::path::Path| path.to_str().unwrap().to_owned(), setup.path("store"));
+    let inputs = [
+        (text(&compress.recording), &["--service", "it's web", "--version", "1"][..]),
+        (text(&threads.recording), &["--service", "it's web", "--version", "2"]),
+        (text(&compress.truth()), &["--service", "it's web", "--version", "2"]),
+        (text(&Fixture::bursts("parse").recording), &[]),
+    ];
+    for (file, labels) in inputs {
+        let binaries: Vec<&str> = binaries.iter().map(String::as_str).collect();
+        setup.said(&[&["ingest", &store, &file][..], labels, &binaries].concat());
+    }
+    binaries
+}
+
+/// The rows of a report of `hbbp` of a slice: the first column, and the one with this name.
+fn report(
+    setup: &Setup,
+    selection: &[&str],
+    words: &[&str],
+    binaries: &[String],
+    column: &str,
+) -> BTreeMap<String, f64> {
+    let slice = setup.path("slice.flow");
+    setup.said(&[&["slice", &setup.path("store"), "-o", &slice], selection].concat());
+    let mut command = Command::new(hbbp());
+    command.args(&words[..1]).arg(&slice).args(&words[1..]).args(["--format", "csv"]).args(binaries);
+    let output = command.env("XDG_DATA_HOME", "/nonexistent").output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let mut lines = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let at = lines.next().unwrap().iter().position(|name| *name == column).unwrap();
+    lines.map(|cells| (cells[0].to_owned(), cells[at].parse().unwrap())).collect()
+}
+
+fn close(found: &BTreeMap<String, f64>, expected: &BTreeMap<String, f64>) {
+    assert!(expected.len() > 3 && found.keys().eq(expected.keys()), "{found:?} {expected:?}");
+    for (key, value) in expected {
+        assert!((found[key] - value).abs() <= 1e-6 * value.abs() + 1e-6, "{key}: {} {value}", found[key]);
+    }
+}
+
+#[test]
+fn they_have_what_reports_say() {
+    let setup = Setup::new();
+    let binaries = store(&setup);
+    let binary: Vec<&str> = binaries.iter().map(String::as_str).collect();
+    let rows = |sql: &str, options: &[&str]| -> Vec<String> {
+        let store = setup.path("store");
+        let asked = [&["query", &store, sql, "--format", "csv"], options, &binary].concat();
+        setup.stdout(&asked).lines().skip(1).map(str::to_owned).collect()
+    };
+    let sums = |sql: &str, options: &[&str]| -> BTreeMap<String, f64> {
+        let pair = |row: &String| {
+            let (key, value) = row.rsplit_once(',').unwrap();
+            (key.to_owned(), value.parse().unwrap())
+        };
+        rows(sql, options).iter().map(pair).collect()
+    };
+    let of_one = ["--service", "it's web", "--version", "1"];
+    let mnemonics = report(&setup, &of_one, &["mix", "--rows", "mnemonic"], &binaries, "count");
+    let by_mnemonic = "SELECT mnemonic, sum(count) FROM mix WHERE version = '1' GROUP BY 1";
+    close(&sums(by_mnemonic, &of_one), &mnemonics);
+    close(&sums(by_mnemonic, &[]), &mnemonics);
+    let functions = report(&setup, &of_one, &["mix", "--rows", "function"], &binaries, "count");
+    close(&sums("SELECT function, sum(instructions) FROM functions GROUP BY 1", &of_one), &functions);
+    // Versions, services and kinds of counts are told apart, also where they have no name.
+    let groups =
+        "SELECT service, version, executions, count(DISTINCT module) > 0 FROM mix GROUP BY 1, 2, 3 ORDER BY 1, 2, 3";
+    let expected = ["it's web,1,false,true", "it's web,2,false,true", "it's web,2,true,true", ",,false,true"];
+    assert_eq!(rows(groups, &[]), expected);
+    let counts = "SELECT count(*) AS blocks, sum(count) > 0 FROM blocks WHERE service IS NULL";
+    let blocks = rows(counts, &[]);
+    assert!(
+        blocks[0].ends_with(",true") && blocks[0].split(',').next().unwrap().parse::<u64>().unwrap() > 10,
+        "{blocks:?}"
+    );
+    // With the tables of the store in one question.
+    let joined = "SELECT count(*) > 0 FROM mix JOIN recordings USING (service, version)";
+    assert_eq!(rows(joined, &of_one), ["true"]);
+    // Sums have no order: the same again.
+    let isa = "SELECT isa, sum(count) AS count FROM mix GROUP BY isa ORDER BY isa";
+    assert_eq!(rows(isa, &[]), rows(isa, &[]));
+}
+
+#[test]
+fn what_cannot_be_made_is_said() {
+    let setup = Setup::new();
+    store(&setup);
+    let store = setup.path("store");
+    let error = setup.error(&["query", &store, "SELECT count(*) FROM mix", "--service", "other"]);
+    assert!(error.contains("no recording is of that slice"), "{error}");
+    let error = setup.error(&["query", &store, "SELECT count(*) FROM flow", "--service", "other"]);
+    assert!(error.contains("is about none of mix, functions and blocks"), "{error}");
+    let error = setup.error(&["query", &store, "SELECT no FROM mix", "--service", "it's web", "--version", "1"]);
+    assert!(error.contains("no"), "{error}");
+    let error = setup.error(&["query", &store, "SELECT FROM WHERE"]);
+    assert!(error.contains("hbbp-fleet: "), "{error}");
+    let mut fleet = setup.fleet();
+    let output = fleet.env("HBBP", "/nonexistent/hbbp").args(["query", &store, "SELECT count(*) FROM blocks"]).output();
+    let said = String::from_utf8(output.unwrap().stderr).unwrap();
+    assert!(said.contains("/nonexistent/hbbp is neither beside this program nor in PATH"), "{said}");
+}
