@@ -6,6 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::dataframe::DataFrame;
 use datafusion::datasource::MemTable;
 use datafusion::datasource::empty::EmptyTable;
 use datafusion::datasource::file_format::parquet::ParquetFormat;
@@ -16,6 +17,7 @@ use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::physical_plan::execute_stream;
 use datafusion::prelude::{SQLOptions, SessionConfig, SessionContext};
 use futures::TryStreamExt;
+use tokio::sync::OnceCell;
 
 use crate::cluster::Cluster;
 use crate::rows::texts;
@@ -35,6 +37,8 @@ const MOST_TEXTS: usize = 20_000;
 pub struct Engine {
     context: SessionContext,
     cluster: Option<Cluster>,
+    /// Its recordings are there once, and its counts can be.
+    pub is_checked: OnceCell<()>,
     _reading: Reading,
 }
 
@@ -88,7 +92,7 @@ impl Engine {
             let config = config.with_listing_options(options).with_schema(table.schema());
             context.register_table(table.name(), Arc::new(ListingTable::try_new(config)?))?;
         }
-        Ok(Engine { context, cluster: None, _reading: reading })
+        Ok(Engine { context, cluster: None, is_checked: OnceCell::new(), _reading: reading })
     }
 
     /// The same with a cluster that reads the files, if one is asked for.
@@ -105,14 +109,18 @@ impl Engine {
     /// # Errors
     /// It is no SQL, or about what is not there. In the stream: a file of the store cannot be read, or the cluster does not answer.
     pub async fn ask(&self, sql: &str) -> anyhow::Result<SendableRecordBatchStream> {
-        let reading = SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
-        let question = self.context.sql_with_options(sql, reading).await?;
+        let question = self.plan(sql).await?;
         let context = question.task_ctx();
         let mut plan = question.create_physical_plan().await?;
         if let Some(cluster) = &self.cluster {
             plan = cluster.spread(plan, &context)?;
         }
         Ok(execute_stream(plan, context.into())?)
+    }
+
+    async fn plan(&self, sql: &str) -> anyhow::Result<DataFrame> {
+        let reading = SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
+        Ok(self.context.sql_with_options(sql, reading).await?)
     }
 
     /// All rows of an answer.
@@ -149,14 +157,24 @@ impl Engine {
         is_for_cluster.then(|| if texts.is_empty() { "false".to_owned() } else { format!("{column} IN ({})", list()) })
     }
 
-    /// The tables that a question is about, by the names that it gives them.
+    /// The tables of this store that a question is about; [names](Self::name) are among them, whether there is such a table or not.
     ///
     /// # Errors
     /// It is no SQL.
     pub fn tables(&self, sql: &str) -> anyhow::Result<Vec<String>> {
         let state = self.context.state();
         let statement = state.sql_to_statement(sql, &state.config().options().sql_parser.dialect)?;
-        Ok(state.resolve_table_references(&statement)?.iter().map(|table| table.table().to_owned()).collect())
+        let tables = state.resolve_table_references(&statement)?;
+        let here = tables.iter().filter(|table| table.schema().is_none_or(|schema| schema == "public"));
+        Ok(here.map(|table| table.table().to_owned()).collect())
+    }
+
+    /// Whether a question could be answered.
+    ///
+    /// # Errors
+    /// As of [`Self::ask`].
+    pub async fn check(&self, sql: &str) -> anyhow::Result<()> {
+        self.plan(sql).await.map(drop)
     }
 
     /// Names rows, so that questions can be about them; what had that name before has it no more.
@@ -177,13 +195,12 @@ impl Engine {
         Ok(())
     }
 
-    /// Names the answer to a question, which is asked where the name is used.
+    /// A name that was [given](Self::name) is one no more.
     ///
     /// # Errors
-    /// It is no SQL, or about what is not there.
-    pub async fn name_view(&self, name: &str, sql: &str) -> anyhow::Result<()> {
-        let view = self.context.sql(sql).await?.into_view();
-        self.context.register_table(name, view)?;
+    /// It was that of a table of the store.
+    pub fn forget(&self, name: &str) -> anyhow::Result<()> {
+        self.context.deregister_table(name)?;
         Ok(())
     }
 }

@@ -24,8 +24,8 @@ use crate::store::Store;
 /// Ask a store in SQL
 ///
 /// The tables are recordings, modules and flow: docs/formats/fleet-store.md has their columns. `SELECT * FROM information_schema.columns`
-/// lists them, too. A question about mix, functions or blocks has `hbbp` make these of each version of each service; they have the columns of `hbbp
-/// mix` and `hbbp blocks`, and `service`, `version` and `executions`.
+/// lists them, too. For a question about mix, functions or blocks, `hbbp` makes these tables first, of each version of each service:
+/// docs/guide/fleet.md has their columns.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -61,7 +61,7 @@ const EXAMPLES: &str = "\
 Examples:
   hbbp-fleet query profiles \"SELECT service, version, count(*) FROM recordings GROUP BY 1, 2\"
   hbbp-fleet query profiles --format csv \"SELECT module, sum(count) FROM flow WHERE kind = 'branch' GROUP BY 1 ORDER BY 2 DESC LIMIT 10\"
-  hbbp-fleet query profiles \"SELECT service, isa, sum(count) FROM mix GROUP BY 1, 2 ORDER BY 1, 3 DESC\" --service web --since 7d";
+  hbbp-fleet query profiles \"SELECT version, isa, sum(count) FROM mix GROUP BY 1, 2 ORDER BY 1, 3 DESC\" --service web --since 7d";
 
 /// How an answer is written.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]

@@ -1,20 +1,21 @@
-//! Tables that `hbbp` makes of slices: a question about instructions, functions or blocks has them made of each version of each service.
+//! Tables that `hbbp` makes of slices: a question about mix, functions or blocks has them made of each version of each service.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use datafusion::arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch, StringArray};
-use datafusion::arrow::compute::cast;
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, StringArray};
+use datafusion::arrow::compute::{CastOptions, cast_with_options};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
 use crate::engine::{Engine, literal};
 use crate::output::say;
-use crate::reports::{hbbp, is_not_there, write_slice};
-use crate::rows::{flags, texts};
-use crate::selection::Selection;
+use crate::reports::{hbbp, is_not_there, write_flow};
+use crate::rows::{column, flags, texts};
+use crate::selection::{Selection, sum};
 
 /// What the tables mix, functions and blocks are made of.
 #[derive(clap::Args)]
@@ -37,26 +38,67 @@ struct Report {
     table: &'static str,
     /// The command of `hbbp`, and its options.
     command: &'static [&'static str],
-    /// Columns that are texts, whatever is in them.
-    texts: &'static [&'static str],
+    /// Those of its columns that are in the table.
+    columns: &'static [(&'static str, DataType)],
 }
 
-const REPORTS: [Report; 2] = [
+/// As in the table of the flow: its sums have no order.
+const COUNT: DataType = DataType::Decimal128(38, 9);
+
+const REPORTS: [Report; 3] = [
     Report {
         table: "mix",
         command: &["mix", "--rows", "module,function,mnemonic,category,isa,packing,width"],
-        texts: &["module", "function", "mnemonic", "category", "isa", "packing", "width", "rests_on_little"],
+        columns: &[
+            ("module", DataType::Utf8),
+            ("function", DataType::Utf8),
+            ("mnemonic", DataType::Utf8),
+            ("category", DataType::Utf8),
+            ("isa", DataType::Utf8),
+            ("packing", DataType::Utf8),
+            ("width", DataType::Int64),
+            ("count", COUNT),
+        ],
+    },
+    Report {
+        table: "functions",
+        command: &["mix", "--rows", "module,function"],
+        columns: &[("module", DataType::Utf8), ("function", DataType::Utf8), ("count", COUNT)],
     },
     Report {
         table: "blocks",
         command: &["blocks"],
-        texts: &["module", "start", "end", "function", "chosen", "bias", "rests_on_little"],
+        columns: &[
+            ("module", DataType::Utf8),
+            ("start", DataType::Utf8),
+            ("end", DataType::Utf8),
+            ("instructions", DataType::Int64),
+            ("function", DataType::Utf8),
+            ("count", COUNT),
+        ],
     },
 ];
 
-/// The sums of `mix`.
-const FUNCTIONS: &str = "SELECT service, version, executions, module, function, sum(count) AS instructions \
-                         FROM mix GROUP BY service, version, executions, module, function";
+/// What each table has before the columns of its report.
+const LABELS: [(&str, DataType); 4] = [
+    ("service", DataType::Utf8),
+    ("version", DataType::Utf8),
+    ("executions", DataType::Boolean),
+    ("source", DataType::Utf8),
+];
+
+/// What `hbbp mix` has in place of what nobody could read.
+const UNREADABLE: &str = "[unreadable]";
+
+/// So many groups are made without a word.
+const FEW: usize = 10;
+
+impl Report {
+    fn schema(&self) -> SchemaRef {
+        let columns = LABELS.iter().chain(self.columns);
+        Arc::new(Schema::new(columns.map(|(name, kind)| Field::new(*name, kind.clone(), true)).collect::<Vec<_>>()))
+    }
+}
 
 /// Recordings whose counts can be added up, and whose programs are the same.
 struct Group {
@@ -69,13 +111,11 @@ impl ReportTables {
     /// Makes the tables that a question is about.
     ///
     /// # Errors
-    /// The slices cannot be made, or `hbbp` makes no report of one.
+    /// It is no question, the slices cannot be made, or `hbbp` makes no report of one.
     pub async fn make(&self, engine: &Engine, sql: &str) -> anyhow::Result<()> {
         let named = engine.tables(sql)?;
-        let is_named = |table: &str| named.iter().any(|name| name == table);
-        let needs_functions = is_named("functions");
-        let wanted = |report: &&Report| is_named(report.table) || (needs_functions && report.table == "mix");
-        let wanted: Vec<&Report> = REPORTS.iter().filter(wanted).collect();
+        let wanted = REPORTS.iter().filter(|report| named.iter().any(|name| name == report.table));
+        let wanted: Vec<&Report> = wanted.collect();
         if wanted.is_empty() {
             if self.selection != Selection::default() || !self.binary.is_empty() || self.symfs.is_some() {
                 bail!(
@@ -84,28 +124,35 @@ impl ReportTables {
             }
             return Ok(());
         }
-        let folder = tempfile::tempdir()?;
-        let mut tables: Vec<Vec<RecordBatch>> = vec![Vec::new(); wanted.len()];
+        if self.selection.build.is_some() {
+            bail!("--build is for reports: these tables have a row for each module, and --version chooses versions");
+        }
+        // A mistake is told before minutes of work.
+        for report in &wanted {
+            engine.name_all(report.table, report.schema(), Vec::new())?;
+        }
+        engine.check(sql).await?;
         let groups = self.groups(engine).await?;
         if groups.is_empty() {
             bail!("no recording is of that slice");
         }
-        for group in groups {
-            let file = folder.path().join("slice.flow");
-            let only = Some(group.condition());
-            write_slice(engine, &Selection { only, ..self.selection.clone() }, &file).await?;
-            for (report, rows) in wanted.iter().zip(&mut tables) {
-                rows.extend(self.table(report, &group, &file, folder.path())?);
+        let folder = tempfile::tempdir()?;
+        let (mut tables, mut notes) = (vec![Vec::new(); wanted.len()], BTreeSet::new());
+        for (number, group) in groups.iter().enumerate() {
+            if groups.len() > FEW && number % FEW == 0 {
+                say(&format!("{number} of {} versions of services are made", groups.len()));
+            }
+            let made = self.tables(engine, group, &wanted, folder.path(), &mut notes).await;
+            for (table, rows) in tables.iter_mut().zip(made.with_context(|| group.name())?) {
+                table.extend(rows);
             }
         }
+        notes.iter().for_each(|note| say(note));
         for (report, rows) in wanted.iter().zip(tables) {
-            let schema = rows.first().map(RecordBatch::schema).context("no code ran in that slice")?;
-            engine.name_all(report.table, schema, rows)?;
+            say_unreadable(report, &rows)?;
+            engine.name_all(report.table, report.schema(), rows)?;
         }
-        if needs_functions {
-            engine.name_view("functions", FUNCTIONS).await?;
-        }
-        Ok(())
+        engine.forget("selected")
     }
 
     /// What has a report of its own.
@@ -120,19 +167,45 @@ impl ReportTables {
                 (texts(&rows, "service")?, texts(&rows, "version")?, flags(&rows, "executions")?);
             for row in 0..rows.num_rows() {
                 let text = |of: &StringArray| (!of.is_null(row)).then(|| of.value(row).to_owned());
-                groups.push(Group {
-                    service: text(services),
-                    version: text(versions),
-                    executions: executions.value(row),
-                });
+                let (service, version) = (text(services), text(versions));
+                groups.push(Group { service, version, executions: executions.value(row) });
             }
         }
         Ok(groups)
     }
 
+    /// The rows of each report of a group.
+    async fn tables(
+        &self,
+        engine: &Engine,
+        group: &Group,
+        wanted: &[&Report],
+        folder: &Path,
+        notes: &mut BTreeSet<String>,
+    ) -> anyhow::Result<Vec<Vec<RecordBatch>>> {
+        let selection = Selection { only: Some(group.condition()), ..self.selection.clone() };
+        let (flow, _) = sum(engine, &selection).await?;
+        let has_ranges = flow.range_total() > 0.0;
+        if !has_ranges && flow.modules.iter().all(|of| of.samples.is_empty()) {
+            notes.insert(format!("{}: nothing in it is in any code", group.name()));
+            return Ok(vec![Vec::new(); wanted.len()]);
+        }
+        let slice = folder.join("slice.flow");
+        write_flow(&flow, &slice)?;
+        let source = if has_ranges { "lbr" } else { "ebs" };
+        wanted.iter().map(|report| self.table(report, group, source, &slice, notes)).collect()
+    }
+
     /// The rows of a report of a slice.
-    fn table(&self, report: &Report, group: &Group, slice: &Path, folder: &Path) -> anyhow::Result<Vec<RecordBatch>> {
-        let csv = folder.join("rows.csv");
+    fn table(
+        &self,
+        report: &Report,
+        group: &Group,
+        source: &str,
+        slice: &Path,
+        notes: &mut BTreeSet<String>,
+    ) -> anyhow::Result<Vec<RecordBatch>> {
+        let csv = slice.with_extension("csv");
         let mut hbbp = hbbp();
         let (command, options) = report.command.split_first().context("a report without a command")?;
         hbbp.arg(command).arg(slice).args(options).args(["--format", "csv", "--color", "never"]);
@@ -142,13 +215,36 @@ impl ReportTables {
         let output = output.map_err(|error| is_not_there(&hbbp, error))?;
         let said = String::from_utf8_lossy(&output.stderr);
         if !output.status.success() {
-            bail!("{}: hbbp {command} has failed: {}", group.name(), said.trim_end());
+            bail!("`hbbp {command}` has failed ({}): {}", output.status, said.trim_end().trim_start_matches("hbbp: "));
         }
-        said.lines().for_each(|line| say(&format!("{}: {}", group.name(), line.trim_start_matches("hbbp: "))));
-        let rows = crate::parquet::read(File::open(&csv)?, report.texts)?;
-        let schema = group.schema(&rows.schema());
-        rows.map(|rows| group.label(&rows?, &schema)).collect()
+        notes.extend(said.lines().map(|line| format!("{}: {}", group.name(), line.trim_start_matches("hbbp: "))));
+        let texts = report.columns.iter().filter(|(name, kind)| *kind == DataType::Utf8 || *name == "width");
+        let texts: Vec<&str> = texts.map(|(name, _)| *name).collect();
+        let rows = crate::parquet::read(File::open(&csv)?, &texts)?;
+        rows.map(|rows| group.label(&rows?, report, source)).collect()
     }
+}
+
+/// Says how much of what ran is in code that was not there to be read: a question about its instructions finds nothing.
+fn say_unreadable(report: &Report, rows: &[RecordBatch]) -> anyhow::Result<()> {
+    if report.table != "mix" {
+        return Ok(());
+    }
+    let (mut all, mut unreadable) = (0.0, 0.0);
+    for rows in rows {
+        let counts = column(rows, "count")?.as_primitive::<datafusion::arrow::datatypes::Decimal128Type>();
+        for (mnemonic, count) in texts(rows, "mnemonic")?.iter().zip(counts.values()) {
+            all += *count as f64;
+            unreadable += if mnemonic == Some(UNREADABLE) { *count as f64 } else { 0.0 };
+        }
+    }
+    if unreadable > 0.0 {
+        say(&format!(
+            "{:.2} % of the counts are of code that could not be read: {UNREADABLE} in place of a mnemonic, and no isa",
+            100.0 * unreadable / all
+        ));
+    }
+    Ok(())
 }
 
 impl Group {
@@ -163,29 +259,27 @@ impl Group {
     }
 
     fn name(&self) -> String {
-        let words = [self.service.as_deref().unwrap_or("no service"), self.version.as_deref().unwrap_or_default()];
-        words.join(" ").trim_end().to_owned()
+        let service = self.service.as_deref().unwrap_or("what has no service");
+        let version = self.version.as_ref().map_or(String::new(), |version| format!(" {version}"));
+        format!("{service}{version} ({})", if self.executions { "executions" } else { "relative" })
     }
 
-    /// The columns of a report, after those that say of what it is.
-    fn schema(&self, of_report: &Schema) -> SchemaRef {
-        let labels = [("service", DataType::Utf8), ("version", DataType::Utf8), ("executions", DataType::Boolean)];
-        let labels = labels.map(|(name, kind)| Field::new(name, kind, true));
-        let columns = of_report.fields().iter().map(|field| match &**field.name() {
-            // As in the table of the flow: their sums have no order.
-            "count" | "ebs" | "lbr" => Field::new(field.name(), DataType::Decimal128(38, 9), true),
-            _ => (**field).clone(),
-        });
-        Arc::new(Schema::new(labels.into_iter().chain(columns).collect::<Vec<_>>()))
-    }
-
-    fn label(&self, rows: &RecordBatch, schema: &SchemaRef) -> anyhow::Result<RecordBatch> {
-        let text =
-            |text: &Option<String>| Arc::new(StringArray::from(vec![text.as_deref(); rows.num_rows()])) as ArrayRef;
-        let executions = Arc::new(BooleanArray::from(vec![self.executions; rows.num_rows()])) as ArrayRef;
-        let labels = [text(&self.service), text(&self.version), executions].into_iter();
-        let columns = labels.chain(rows.columns().iter().cloned()).zip(schema.fields());
-        let columns = columns.map(|(column, field)| cast(&column, field.data_type())).collect::<Result<_, _>>()?;
-        Ok(RecordBatch::try_new(schema.clone(), columns)?)
+    /// Rows of a report as those of its table.
+    fn label(&self, rows: &RecordBatch, report: &Report, source: &str) -> anyhow::Result<RecordBatch> {
+        let text = |text: Option<&str>| Arc::new(StringArray::from(vec![text; rows.num_rows()])) as ArrayRef;
+        // Samples are no executions, whatever else was in the recordings.
+        let executions = BooleanArray::from(vec![self.executions && source == "lbr"; rows.num_rows()]);
+        let mut columns = vec![
+            text(self.service.as_deref()),
+            text(self.version.as_deref()),
+            Arc::new(executions),
+            text(Some(source)),
+        ];
+        for (name, kind) in report.columns {
+            // A width can be none, or unknown; a count is a number.
+            let options = CastOptions { safe: *name == "width", ..CastOptions::default() };
+            columns.push(cast_with_options(column(rows, name)?, kind, &options)?);
+        }
+        Ok(RecordBatch::try_new(report.schema(), columns)?)
     }
 }

@@ -6,6 +6,7 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
+use analyzer::flow::Flow;
 use anyhow::Context;
 
 use crate::cluster::ClusterArgs;
@@ -109,22 +110,21 @@ pub async fn diff(args: &DiffArgs) -> anyhow::Result<ExitCode> {
 
 async fn write(store: &Path, selection: &Selection, cluster: &ClusterArgs, file: &Path) -> anyhow::Result<()> {
     let engine = Engine::of(&Store::open(store)?).await?.on(cluster.cluster()?);
-    let notes = write_slice(&engine, selection, file).await?;
+    let (flow, notes) = sum(&engine, selection).await?;
     notes.iter().for_each(|note| crate::output::say(note));
-    Ok(())
+    write_flow(&flow, file)
 }
 
-/// Writes a slice as a merged file; what is to be said of it.
+/// Writes a slice as a merged file.
 ///
 /// # Errors
-/// There is nothing in it, the store cannot be read, or the file cannot be written.
-pub async fn write_slice(engine: &Engine, selection: &Selection, file: &Path) -> anyhow::Result<Vec<String>> {
-    let (flow, notes) = sum(engine, selection).await?;
+/// The file cannot be written.
+pub fn write_flow(flow: &Flow, file: &Path) -> anyhow::Result<()> {
     let name = || file.display().to_string();
     let mut out = BufWriter::new(File::create(file).with_context(name)?);
     flow.write_json(&mut out).with_context(name)?;
     out.into_inner().map_err(std::io::IntoInnerError::into_error).with_context(name)?;
-    Ok(notes)
+    Ok(())
 }
 
 fn hand_on(command: &str, files: &[PathBuf], options: &[OsString]) -> anyhow::Result<ExitCode> {

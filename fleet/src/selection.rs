@@ -204,9 +204,12 @@ pub struct Selected {
 /// There is none, a part is wanted in part, or the store cannot be read.
 pub async fn selected(engine: &Engine, selection: &Selection, notes: &mut Vec<String>) -> anyhow::Result<Selected> {
     let condition = selection.of_recordings();
-    // A sum would have a recording twice that is there twice.
-    engine.ids().await?;
-    check_counts(engine).await?;
+    let check = || async {
+        // A sum would have a recording twice that is there twice.
+        engine.ids().await?;
+        check_counts(engine).await
+    };
+    engine.is_checked.get_or_try_init(check).await?;
     let (merge, [executions, relative]) = wholes(engine, &condition).await?;
     let recordings = executions + relative;
     if recordings == 0 {

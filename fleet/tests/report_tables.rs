@@ -76,8 +76,15 @@ fn they_have_what_reports_say() {
     close(&sums(by_mnemonic, &of_one), &mnemonics);
     close(&sums(by_mnemonic, &[]), &mnemonics);
     let functions = report(&setup, &of_one, &["mix", "--rows", "function"], &binaries, "count");
-    close(&sums("SELECT function, sum(instructions) FROM functions GROUP BY 1", &of_one), &functions);
-    // Versions, services and kinds of counts are told apart, also where they have no name.
+    close(&sums("SELECT function, sum(count) FROM functions GROUP BY 1", &of_one), &functions);
+    // Executions of a block times its length are instructions, where no part of a block ran alone.
+    let by_block = sums("SELECT function, sum(count * instructions) FROM blocks GROUP BY 1", &of_one);
+    let (of_blocks, of_mix) = (by_block.values().sum::<f64>(), functions.values().sum::<f64>());
+    assert!((of_blocks / of_mix - 1.0).abs() < 0.01, "{of_blocks} {of_mix}");
+    // Widths are numbers, and what has none has none.
+    let wide = "SELECT width > 32 AS wide, count(*) > 0 FROM mix WHERE version = '1' GROUP BY 1 ORDER BY 1";
+    assert_eq!(rows(wide, &of_one), ["false,true", "true,true", ",true"]);
+    // Versions, services    // Versions, services and kinds of counts are told apart, also where they have no name.
     let groups =
         "SELECT service, version, executions, count(DISTINCT module) > 0 FROM mix GROUP BY 1, 2, 3 ORDER BY 1, 2, 3";
     let expected = ["it's web,1,false,true", "it's web,2,false,true", "it's web,2,true,true", ",,false,true"];
@@ -89,11 +96,31 @@ fn they_have_what_reports_say() {
         "{blocks:?}"
     );
     // With the tables of the store in one question.
-    let joined = "SELECT count(*) > 0 FROM mix JOIN recordings USING (service, version)";
-    assert_eq!(rows(joined, &of_one), ["true"]);
+    let joined = "SELECT mnemonic, sum(count) FROM mix JOIN (SELECT DISTINCT service, version FROM recordings) USING (service, version) GROUP BY 1";
+    close(&sums(joined, &of_one), &mnemonics);
     // Sums have no order: the same again.
     let isa = "SELECT isa, sum(count) AS count FROM mix GROUP BY isa ORDER BY isa";
     assert_eq!(rows(isa, &[]), rows(isa, &[]));
+}
+
+/// A service of which no code is known does not take the others with it, and code that nobody could read is said.
+#[test]
+fn what_has_no_code_is_said() {
+    let setup = Setup::new();
+    let binaries = store(&setup);
+    let text = std::fs::read_to_string(setup.flow("nothing", "01", 1.0)).unwrap();
+    let from = text.find("\"modules\":").unwrap();
+    std::fs::write(setup.path("nothing"), format!("{}\"modules\":[]}}", &text[..from])).unwrap();
+    setup.said(&["ingest", &setup.path("store"), &setup.path("nothing"), "--service", "nothing"]);
+    setup.said(&["ingest", &setup.path("store"), &setup.flow("unread", "ff", 5.0), "--service", "unread"]);
+    let store = setup.path("store");
+    let mut asked = vec!["query", &store, "SELECT DISTINCT service FROM mix ORDER BY 1", "--format", "csv"];
+    asked.extend(binaries.iter().map(String::as_str));
+    let output = setup.run(&asked);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "service\nit's web\nunread\n\"\"\n", "{said}");
+    assert!(said.contains("nothing (executions): nothing in it is in any code"), "{said}");
+    assert!(said.contains("% of the counts are of code that could not be read"), "{said}");
 }
 
 #[test]
@@ -105,8 +132,22 @@ fn what_cannot_be_made_is_said() {
     assert!(error.contains("no recording is of that slice"), "{error}");
     let error = setup.error(&["query", &store, "SELECT count(*) FROM flow", "--service", "other"]);
     assert!(error.contains("is about none of mix, functions and blocks"), "{error}");
-    let error = setup.error(&["query", &store, "SELECT no FROM mix", "--service", "it's web", "--version", "1"]);
-    assert!(error.contains("no"), "{error}");
+    let of_build = setup.error(&["query", &store, "SELECT count(*) FROM mix", "--build", "latest"]);
+    assert!(of_build.contains("--build is for reports"), "{of_build}");
+    // Mistakes are told before a report is made.
+    for mistake in ["SELECT nothing_such FROM mix", "CREATE TABLE t AS SELECT * FROM mix", "DELETE FROM blocks"] {
+        let mut fleet = setup.fleet();
+        let output = fleet.env("HBBP", "/bin/false").args(["query", &store, mistake]).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(1) && !said.contains("has failed"), "{said}");
+    }
+    let mut fleet = setup.fleet();
+    let output = fleet.env("HBBP", "/bin/false").args(["query", &store, "SELECT count(*) FROM mix"]).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("it's web 1 (relative): `hbbp mix` has failed (exit status: 1)"), "{said}");
+    // A name of the question's own is none of ours, nor is one of another schema.
+    let own = ["query", &store, "WITH mix AS (SELECT 7 AS count) SELECT count FROM mix", "--format", "csv"];
+    assert_eq!(setup.stdout(&own), "count\n7\n");
     let error = setup.error(&["query", &store, "SELECT FROM WHERE"]);
     assert!(error.contains("hbbp-fleet: "), "{error}");
     let mut fleet = setup.fleet();
