@@ -99,6 +99,7 @@ impl Live {
             .flat_map(|(index, producer)| producer.polled().into_iter().map(move |(ring, fd)| ((index, ring), fd)));
         let (rings, fds): (Vec<(usize, usize)>, Vec<BorrowedFd<'_>>) = polled.unzip();
         let watched = self.watched.iter().filter(|watched| !watched.ended).filter_map(|watched| watched.pidfd.as_ref());
+        let watched_by_pidfd = watched.clone().count();
         let command = self.command.as_ref().and_then(|command| command.pidfd.as_ref());
         let until_listening = QUIET.saturating_sub(self.heard.elapsed());
         let messages = self.messages.as_ref().filter(|_| self.records && until_listening.is_zero());
@@ -112,6 +113,9 @@ impl Live {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(errno) => return Err(errno.into()),
         }
+        // After the rings, in their order.
+        let has_ended = fds[rings.len()..].iter().map(|fd| fd.revents().contains(PollFlags::IN));
+        let ended: Vec<bool> = has_ended.take(watched_by_pidfd).collect();
         // Before the signals, which are last.
         if listens && fds.iter().rev().nth(1).is_some_and(|messages| messages.revents().contains(PollFlags::IN)) {
             self.heard = Instant::now();
@@ -121,6 +125,10 @@ impl Live {
             rings.into_iter().zip(&fds).filter(|(_, fd)| hung_up(fd)).map(|(ring, _)| ring).collect();
         for (producer, ring) in hung_up {
             self.producers[producer].hung_up(ring);
+        }
+        let by_pidfd = self.watched.iter_mut().filter(|watched| !watched.ended && watched.pidfd.is_some());
+        for (watched, has_ended) in by_pidfd.zip(ended) {
+            watched.ended = has_ended;
         }
         Ok(())
     }
@@ -136,7 +144,8 @@ impl Live {
         if is_enough || self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             return Some(Stop::Duration);
         }
-        for watched in &mut self.watched {
+        // Of the others it is known when they end: reading what /proc says of hundreds of them takes more than recording them.
+        for watched in self.watched.iter_mut().filter(|watched| watched.pidfd.is_none()) {
             watched.ended = watched.ended || !is_running(watched.id);
         }
         let all_ended = !self.watched.is_empty() && self.watched.iter().all(|watched| watched.ended);
