@@ -29,7 +29,7 @@ pub struct ClusterArgs {
     #[arg(long, value_name = "URL")]
     cluster: Option<Scheduler>,
 
-    /// How long executors may take for one part of a question, for its scheduler may not see that one is gone
+    /// How long executors may take for one part of a question; the scheduler may not notice that one is gone
     #[arg(long, value_name = "SECONDS", default_value_t = 600, requires = "cluster")]
     cluster_wait: u64,
 }

@@ -198,7 +198,7 @@ impl Engine {
     /// A name that was [given](Self::name) is one no more.
     ///
     /// # Errors
-    /// It was that of a table of the store.
+    /// It is none that a table could have.
     pub fn forget(&self, name: &str) -> anyhow::Result<()> {
         self.context.deregister_table(name)?;
         Ok(())

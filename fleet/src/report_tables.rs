@@ -7,15 +7,16 @@ use std::process::Stdio;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, StringArray};
+use datafusion::arrow::array::{ArrayRef, AsArray, BooleanArray, RecordBatch, StringArray};
 use datafusion::arrow::compute::{CastOptions, cast_with_options};
-use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::arrow::datatypes::{DataType, Decimal128Type, Field, Schema, SchemaRef};
 
 use crate::engine::{Engine, literal};
 use crate::output::say;
 use crate::reports::{hbbp, is_not_there, write_flow};
 use crate::rows::{column, flags, texts};
 use crate::selection::{Selection, sum};
+use crate::tables::count_type;
 
 /// What the tables mix, functions and blocks are made of.
 #[derive(clap::Args)]
@@ -36,19 +37,21 @@ pub struct ReportTables {
 /// A report as a table.
 struct Report {
     table: &'static str,
-    /// The command of `hbbp`, and its options.
-    command: &'static [&'static str],
+    /// The command of `hbbp`.
+    command: &'static str,
+    options: &'static [&'static str],
     /// Those of its columns that are in the table.
     columns: &'static [(&'static str, DataType)],
 }
 
 /// As in the table of the flow: its sums have no order.
-const COUNT: DataType = DataType::Decimal128(38, 9);
+const COUNT: DataType = count_type();
 
 const REPORTS: [Report; 3] = [
     Report {
         table: "mix",
-        command: &["mix", "--rows", "module,function,mnemonic,category,isa,packing,width"],
+        command: "mix",
+        options: &["--rows", "module,function,mnemonic,category,isa,packing,width"],
         columns: &[
             ("module", DataType::Utf8),
             ("function", DataType::Utf8),
@@ -62,12 +65,14 @@ const REPORTS: [Report; 3] = [
     },
     Report {
         table: "functions",
-        command: &["mix", "--rows", "module,function"],
+        command: "mix",
+        options: &["--rows", "module,function"],
         columns: &[("module", DataType::Utf8), ("function", DataType::Utf8), ("count", COUNT)],
     },
     Report {
         table: "blocks",
-        command: &["blocks"],
+        command: "blocks",
+        options: &[],
         columns: &[
             ("module", DataType::Utf8),
             ("start", DataType::Utf8),
@@ -165,10 +170,9 @@ impl ReportTables {
         for rows in engine.rows(&sql).await? {
             let (services, versions, executions) =
                 (texts(&rows, "service")?, texts(&rows, "version")?, flags(&rows, "executions")?);
-            for row in 0..rows.num_rows() {
-                let text = |of: &StringArray| (!of.is_null(row)).then(|| of.value(row).to_owned());
-                let (service, version) = (text(services), text(versions));
-                groups.push(Group { service, version, executions: executions.value(row) });
+            let text = |text: Option<&str>| text.map(str::to_owned);
+            for ((service, version), executions) in services.iter().zip(versions).zip(executions.values()) {
+                groups.push(Group { service: text(service), version: text(version), executions });
             }
         }
         Ok(groups)
@@ -207,8 +211,8 @@ impl ReportTables {
     ) -> anyhow::Result<Vec<RecordBatch>> {
         let csv = slice.with_extension("csv");
         let mut hbbp = hbbp();
-        let (command, options) = report.command.split_first().context("a report without a command")?;
-        hbbp.arg(command).arg(slice).args(options).args(["--format", "csv", "--color", "never"]);
+        let command = report.command;
+        hbbp.arg(command).arg(slice).args(report.options).args(["--format", "csv", "--color", "never"]);
         hbbp.args(self.binary.iter().flat_map(|binary| ["--binary".as_ref(), binary.as_os_str()]));
         hbbp.args(self.symfs.iter().flat_map(|folder| ["--symfs".as_ref(), folder.as_os_str()]));
         let output = hbbp.stdin(Stdio::null()).stdout(File::create(&csv)?).stderr(Stdio::piped()).output();
@@ -221,7 +225,8 @@ impl ReportTables {
         let texts = report.columns.iter().filter(|(name, kind)| *kind == DataType::Utf8 || *name == "width");
         let texts: Vec<&str> = texts.map(|(name, _)| *name).collect();
         let rows = crate::parquet::read(File::open(&csv)?, &texts)?;
-        rows.map(|rows| group.label(&rows?, report, source)).collect()
+        let schema = report.schema();
+        rows.map(|rows| group.label(&rows?, report, &schema, source)).collect()
     }
 }
 
@@ -232,7 +237,7 @@ fn say_unreadable(report: &Report, rows: &[RecordBatch]) -> anyhow::Result<()> {
     }
     let (mut all, mut unreadable) = (0.0, 0.0);
     for rows in rows {
-        let counts = column(rows, "count")?.as_primitive::<datafusion::arrow::datatypes::Decimal128Type>();
+        let counts = column(rows, "count")?.as_primitive::<Decimal128Type>();
         for (mnemonic, count) in texts(rows, "mnemonic")?.iter().zip(counts.values()) {
             all += *count as f64;
             unreadable += if mnemonic == Some(UNREADABLE) { *count as f64 } else { 0.0 };
@@ -265,7 +270,13 @@ impl Group {
     }
 
     /// Rows of a report as those of its table.
-    fn label(&self, rows: &RecordBatch, report: &Report, source: &str) -> anyhow::Result<RecordBatch> {
+    fn label(
+        &self,
+        rows: &RecordBatch,
+        report: &Report,
+        schema: &SchemaRef,
+        source: &str,
+    ) -> anyhow::Result<RecordBatch> {
         let text = |text: Option<&str>| Arc::new(StringArray::from(vec![text; rows.num_rows()])) as ArrayRef;
         // Samples are no executions, whatever else was in the recordings.
         let executions = BooleanArray::from(vec![self.executions && source == "lbr"; rows.num_rows()]);
@@ -280,6 +291,6 @@ impl Group {
             let options = CastOptions { safe: *name == "width", ..CastOptions::default() };
             columns.push(cast_with_options(column(rows, name)?, kind, &options)?);
         }
-        Ok(RecordBatch::try_new(report.schema(), columns)?)
+        Ok(RecordBatch::try_new(schema.clone(), columns)?)
     }
 }

@@ -156,11 +156,9 @@ pub async fn sum(engine: &Engine, selection: &Selection) -> anyhow::Result<(Flow
         None => "true".to_owned(),
         Some(build) => {
             let (parts, modules): (Vec<_>, Vec<_>) = builds(engine, build, &mut notes).await?.into_iter().unzip();
-            let of_modules = match engine.among("module", &BTreeSet::from_iter(&modules)) {
-                // Who reads the files knows nothing of the table.
-                Some(of_modules) => format!("{of_modules} AND "),
-                None => String::new(),
-            };
+            // Who reads the files knows nothing of the table.
+            let of_modules = engine.among("module", &BTreeSet::from_iter(&modules));
+            let of_modules = of_modules.unwrap_or_else(|| "true".to_owned());
             let [parts, modules] = [parts, modules].map(|texts| Arc::new(StringArray::from(texts)) as _);
             engine.name("builds", RecordBatch::try_from_iter([("of_part", parts), ("of_module", modules)])?)?;
             // Of the others, nothing ran in it. What a recording has in all of its modules, or in none, is not told apart by build.
@@ -172,7 +170,7 @@ pub async fn sum(engine: &Engine, selection: &Selection) -> anyhow::Result<(Flow
                 "{} recordings have it; what is in no module is not counted, for it is of no build",
                 executions + relative
             ));
-            format!("{of_modules}EXISTS (SELECT 1 FROM builds WHERE part = of_part AND module = of_module)")
+            format!("{of_modules} AND EXISTS (SELECT 1 FROM builds WHERE part = of_part AND module = of_module)")
         }
     };
     let key = "module, read, kind, from_address, to_address, target, target_read";

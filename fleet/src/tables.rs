@@ -99,7 +99,7 @@ impl Table {
 }
 
 /// Counts are decimal numbers, which add up exactly.
-pub fn count_type() -> DataType {
+pub const fn count_type() -> DataType {
     DataType::Decimal128(COUNT_DIGITS, ExactCount::SCALE as i8)
 }
 

@@ -114,6 +114,12 @@ impl Cluster {
     }
 }
 
+/// A question has the same answer with the cluster and in one process.
+fn check_answer(setup: &Setup, cluster: &Cluster, store: &str, sql: &str) {
+    let asked = ["query", store, sql, "--format", "csv"];
+    assert_eq!(setup.stdout(&[&asked[..], &["--cluster", &cluster.url]].concat()), setup.stdout(&asked), "{sql}");
+}
+
 /// A merged file with so many ranges, each of a count of its own.
 fn flow(setup: &Setup, name: &str, ranges: u64, seed: u64) -> String {
     let mut text = String::new();
@@ -172,9 +178,8 @@ fn a_cluster_gives_the_bytes_of_one_process_and_of_merge() {
         "EXPLAIN SELECT 1",
     ];
     for sql in questions {
-        let asked = ["query", &store, sql, "--format", "csv"];
         let jobs = cluster.jobs();
-        assert_eq!(setup.stdout(&[&asked[..], &on].concat()), setup.stdout(&asked), "{sql}");
+        check_answer(&setup, &cluster, &store, sql);
         let reads_files = [" FROM flow", " FROM recordings", " FROM modules"].iter().any(|table| sql.contains(table));
         assert_eq!(cluster.jobs() > jobs, reads_files, "{sql}");
     }
@@ -226,9 +231,7 @@ fn a_file_in_pieces_is_added_up_once() {
         "SELECT from_address % 7 AS rest, sum(count) FROM flow GROUP BY rest HAVING sum(count) > (SELECT avg(count) FROM flow) ORDER BY rest",
     ];
     for sql in questions {
-        let asked = ["query", &store, sql, "--format", "csv"];
-        let answer = setup.stdout(&asked);
-        assert_eq!(setup.stdout(&[&asked[..], &["--cluster", &cluster.url]].concat()), answer, "{sql}");
+        check_answer(&setup, &cluster, &store, sql);
     }
 }
 

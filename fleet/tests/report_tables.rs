@@ -134,24 +134,24 @@ fn what_cannot_be_made_is_said() {
     assert!(error.contains("is about none of mix, functions and blocks"), "{error}");
     let of_build = setup.error(&["query", &store, "SELECT count(*) FROM mix", "--build", "latest"]);
     assert!(of_build.contains("--build is for reports"), "{of_build}");
+    let said_with = |hbbp: &str, sql: &str| {
+        let output = setup.fleet().env("HBBP", hbbp).args(["query", &store, sql]).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        said
+    };
     // Mistakes are told before a report is made.
     for mistake in ["SELECT nothing_such FROM mix", "CREATE TABLE t AS SELECT * FROM mix", "DELETE FROM blocks"] {
-        let mut fleet = setup.fleet();
-        let output = fleet.env("HBBP", "/bin/false").args(["query", &store, mistake]).output().unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert!(output.status.code() == Some(1) && !said.contains("has failed"), "{said}");
+        let said = said_with("/bin/false", mistake);
+        assert!(!said.contains("has failed"), "{said}");
     }
-    let mut fleet = setup.fleet();
-    let output = fleet.env("HBBP", "/bin/false").args(["query", &store, "SELECT count(*) FROM mix"]).output().unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
+    let said = said_with("/bin/false", "SELECT count(*) FROM mix");
     assert!(said.contains("it's web 1 (relative): `hbbp mix` has failed (exit status: 1)"), "{said}");
     // A name of the question's own is none of ours, nor is one of another schema.
     let own = ["query", &store, "WITH mix AS (SELECT 7 AS count) SELECT count FROM mix", "--format", "csv"];
     assert_eq!(setup.stdout(&own), "count\n7\n");
     let error = setup.error(&["query", &store, "SELECT FROM WHERE"]);
     assert!(error.contains("hbbp-fleet: "), "{error}");
-    let mut fleet = setup.fleet();
-    let output = fleet.env("HBBP", "/nonexistent/hbbp").args(["query", &store, "SELECT count(*) FROM blocks"]).output();
-    let said = String::from_utf8(output.unwrap().stderr).unwrap();
+    let said = said_with("/nonexistent/hbbp", "SELECT count(*) FROM blocks");
     assert!(said.contains("/nonexistent/hbbp is neither beside this program nor in PATH"), "{said}");
 }
