@@ -114,11 +114,22 @@ impl Store {
             if let Some(strange) = strange.filter(|_| !mark.exists()) {
                 bail!("{} has other files ({strange}): name an empty folder, or one that is not there", name());
             }
-            let unfinished = Unfinished::begin(folder)?;
-            writeln!(unfinished.writer()?, "{{\"schema\":\"{SCHEMA}{VERSION}\"}}").with_context(name)?;
-            unfinished.finish(mark)?;
+            // One that has made it meanwhile, and writes, removes what is unfinished.
+            if let Err(error) = Self::make(&mark)
+                && !mark.exists()
+            {
+                return Err(error);
+            }
         }
         Self::open(folder)
+    }
+
+    /// Makes the file of the version, and with it the store.
+    fn make(mark: &Path) -> anyhow::Result<()> {
+        let unfinished = Unfinished::begin(folder_of(mark))?;
+        writeln!(unfinished.writer()?, "{{\"schema\":\"{SCHEMA}{VERSION}\"}}")
+            .with_context(|| mark.display().to_string())?;
+        unfinished.finish(mark.to_owned())
     }
 
     /// Waits until nobody writes, and removes what one left that was killed.
@@ -390,4 +401,28 @@ fn files_in(folder: &Path) -> anyhow::Result<Vec<String>> {
     }
     names.sort();
     Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each makes it, and writes at once.
+    #[test]
+    fn a_store_is_made_by_several_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        for round in 0..100 {
+            let store = folder.path().join(round.to_string());
+            let start = std::sync::Barrier::new(4);
+            std::thread::scope(|scope| {
+                let made = || {
+                    start.wait();
+                    Store::open_or_make(&store).and_then(|store| store.write().map(|_| ()))
+                };
+                for one in [(); 4].map(|()| scope.spawn(made)) {
+                    one.join().unwrap().unwrap();
+                }
+            });
+        }
+    }
 }

@@ -123,8 +123,9 @@ fn of_two_runs_at_once_each_says_what_came_by_it() {
         .drain(..)
         .map(|run| {
             let output = run.wait_with_output().unwrap();
-            assert!(output.status.success());
-            String::from_utf8(output.stderr).unwrap()
+            let said = String::from_utf8(output.stderr).unwrap();
+            assert!(output.status.success(), "{said}");
+            said
         })
         .collect();
     let came = said.iter().filter(|said| said.contains("1 of 1 files put into") && said.contains(", 3 recordings, "));
