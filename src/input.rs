@@ -592,21 +592,23 @@ impl AnalysisArgs {
             let recording = self.open(file, reader)?;
             return self.side(chosen, &recording, asked).with_context(name);
         }
-        let (mut flow, mut notes, side) = self.document(file, reader)?;
+        let (mut flow, mut notes, mut side) = self.document(file, reader)?;
         if asked.options {
             notes.extend(self.not_for_counts());
         }
-        let mix = match asked.mix {
-            None => None,
-            Some(query) => {
-                let analysis = Analysis::of_flow(flow, origin(&side), &self.search(), group_by(query), Vec::new());
-                let mix = mix(&analysis, query)?;
-                flow = analysis.flow.unwrap_or_default();
-                Some(mix)
+        let wants_errors = asked.errors && !flow.flow().slices.is_empty();
+        let mut found = None;
+        if wants_errors || asked.mix.is_some() {
+            let by = asked.mix.map(group_by).unwrap_or_default();
+            let analysis = Analysis::of_flow(flow, origin(&side), &self.search(), by, Vec::new());
+            found = asked.mix.map(|query| mix(&analysis, query)).transpose()?;
+            if wants_errors {
+                side = Side::Sampled(Rows::of(&analysis).into());
             }
-        };
+            flow = analysis.flow.unwrap_or_default();
+        }
         let shortcomings = notes.len();
-        Ok(SideOfFile { flow, notes, shortcomings, side, mix, contexts: None })
+        Ok(SideOfFile { flow, notes, shortcomings, side, mix: found, contexts: None })
     }
 
     /// The flow of a file of `hbbp merge`, of exact counts, or of a list of blocks.

@@ -219,8 +219,60 @@ fn a_flow_that_cannot_be_is_told() {
         "expected an even number of hexadecimal digits",
     );
     check(&module("null", r#""ranges":[[1]],"branches":[],"samples":[]"#), "invalid length 1");
+    let of_slices =
+        |slices: &str| format!(r#"{},"slices":{slices}"#, module("null", r#""ranges":[],"branches":[],"samples":[]"#));
+    check(
+        &of_slices(r#"[[{"module":1,"ranges":[],"samples":[]}]]"#),
+        "a slice has a part of module 1, but there are 1",
+    );
+    check(&of_slices(r#"[[{"module":0,"ranges":[[9,8,1.0]],"samples":[]}]]"#), "a range from 0x9 to 0x8");
+    check(&of_slices(r#"[[{"module":0,"ranges":[],"samples":[[8,-1.0]]}]]"#), "a count of -1e0");
+    check(&of_slices(&format!("[[]{}]", ",[]".repeat(20))), "there are 21 slices, expected 20 at most");
     // No file like that: it can be merged, but is no profile of a binary.
     check(&module("null", r#""ranges":[[0,18446744073709551615,1.0]],"branches":[],"samples":[]"#), "there is no /x");
+}
+
+/// How far what three slices have is apart says by the jackknife how uncertain counts are, and changes none of them.
+#[test]
+fn what_slices_have_says_how_uncertain_sums_are() {
+    let Some(setup) = Setup::new() else { return };
+    let file = setup.file("sliced");
+    let blocks = |executions: bool, slices: &str| -> Vec<Value> {
+        let text = format!(
+            r#"{{"schema":"hbbp-flow/1","executions":{executions},"inputs":3,"left_out":{{"streams":0.0,"branches":0.0,"samples":0.0}},
+            "modules":[{{"path":"{}","build_id":null,"read":true,"ranges":[[{A},{A_JNE},30],[{C},{D_JMP},60]],"branches":[],"samples":[]}}]{slices}}}"#,
+            setup.binary.display()
+        );
+        std::fs::write(&file, text).unwrap();
+        let report: Value = serde_json::from_str(&stdout(&["blocks", &file, "--format", "json"])).unwrap();
+        report["blocks"].as_array().unwrap().clone()
+    };
+    let slice =
+        |count: u64| format!(r#"[{{"module":0,"ranges":[[{A},{A_JNE},{count}],[{C},{D_JMP},20]],"samples":[]}}]"#);
+    let slices = format!(r#","slices":[{},{},{}]"#, slice(10), slice(12), slice(8));
+    let counts = |blocks: &[Value]| -> Vec<Value> { blocks.iter().map(|block| block["count"].clone()).collect() };
+    let (plain, sliced, relative) = (blocks(true, ""), blocks(true, &slices), blocks(false, &slices));
+    assert_eq!(counts(&plain), [30.0, 60.0, 60.0]);
+    assert_eq!((counts(&sliced), counts(&relative)), (counts(&plain), counts(&plain)));
+    assert!(plain.iter().all(|block| block["count_error"].is_null()), "{plain:?}");
+    // Without each of them 20 of 100 that ran, 18 of 98 and 22 of 102, times 150: 2/3 of the squares' sum, and Student's t of 2 degrees.
+    let error = |blocks: &[Value]| blocks[0]["count_error"].as_f64().unwrap();
+    assert!((error(&sliced) - 11.932).abs() < 0.002, "{sliced:?}");
+    // Costs of code can be wrong, too.
+    assert!(error(&relative) > error(&sliced) + 0.1, "{relative:?}");
+    // Code that cannot be read has its ±, as well.
+    let mut unread = 0;
+    let text = std::fs::read_to_string(&file).unwrap().replace(r#""read":true"#, r#""read":false"#);
+    std::fs::write(&file, text.replace(setup.binary.to_str().unwrap(), "/nowhere")).unwrap();
+    let report: Value = serde_json::from_str(&stdout(&["blocks", &file, "--format", "json"])).unwrap();
+    for block in report["blocks"].as_array().unwrap() {
+        unread += 1;
+        assert!(block["count_error"].as_f64().unwrap() > 0.0, "{block}");
+    }
+    assert!(unread > 1, "{report}");
+    // Sums of such files have none.
+    let merged = std::fs::read_to_string(setup.merge("merged", &[&file])).unwrap();
+    assert!(!merged.contains("slices"), "{merged}");
 }
 
 fn diff(before: &str, after: &str) -> Value {

@@ -171,6 +171,7 @@ mod tests {
 
     use super::*;
     use crate::rows::{Labels, counts, day_number, flow_of, modules_of};
+    use crate::selection::{Slices, sum};
     use crate::writer::write_batch;
 
     const DAY: NaiveDate = NaiveDate::from_ymd_opt(2025, 1, 1).unwrap();
@@ -236,7 +237,7 @@ mod tests {
             let flow = RecordBatch::try_new(flow.schema(), columns).unwrap();
             let batch = write_batch(&store, DAY, 'i', [vec![flow], vec![modules], vec![recordings]], &[]).unwrap();
             let engine = Engine::of(&store).await.unwrap();
-            let error = crate::selection::sum(&engine, &Default::default()).await.unwrap_err().to_string();
+            let error = sum(&engine, &Default::default(), Slices::Together).await.unwrap_err().to_string();
             assert!(error.contains("day=2025-01-01") && error.contains("below 0 or above 3e20"), "{error}");
             let other = write_batch(&store, DAY, 'i', recorded("b", 3).map(|rows| vec![rows]), &[]).unwrap();
             compacted(&store, DAY, &[batch, other], Some(By::Host), MOST_MEMORY).await.unwrap_err();

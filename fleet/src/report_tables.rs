@@ -15,7 +15,7 @@ use crate::engine::{Engine, literal};
 use crate::output::say;
 use crate::reports::{hbbp, is_not_there, write_flow};
 use crate::rows::{column, flags, texts};
-use crate::selection::{Selection, sum};
+use crate::selection::{Selection, Slices, sum};
 use crate::tables::count_type;
 
 /// What the tables mix, functions and blocks are made of.
@@ -47,6 +47,11 @@ struct Report {
 /// As in the table of the flow: its sums have no order.
 const COUNT: DataType = count_type();
 
+/// Half the width of the interval that holds the true count at 95 %, NULL where it is not known, and whether it rests on too little to be known
+/// well.
+const COUNT_ERROR: (&str, DataType) = ("count_error", DataType::Float64);
+const RESTS_ON_LITTLE: (&str, DataType) = ("rests_on_little", DataType::Boolean);
+
 const REPORTS: [Report; 3] = [
     Report {
         table: "mix",
@@ -61,13 +66,21 @@ const REPORTS: [Report; 3] = [
             ("packing", DataType::Utf8),
             ("width", DataType::Int64),
             ("count", COUNT),
+            COUNT_ERROR,
+            RESTS_ON_LITTLE,
         ],
     },
     Report {
         table: "functions",
         command: "mix",
         options: &["--rows", "module,function"],
-        columns: &[("module", DataType::Utf8), ("function", DataType::Utf8), ("count", COUNT)],
+        columns: &[
+            ("module", DataType::Utf8),
+            ("function", DataType::Utf8),
+            ("count", COUNT),
+            COUNT_ERROR,
+            RESTS_ON_LITTLE,
+        ],
     },
     Report {
         table: "blocks",
@@ -80,6 +93,8 @@ const REPORTS: [Report; 3] = [
             ("instructions", DataType::Int64),
             ("function", DataType::Utf8),
             ("count", COUNT),
+            COUNT_ERROR,
+            RESTS_ON_LITTLE,
         ],
     },
 ];
@@ -188,7 +203,7 @@ impl ReportTables {
         notes: &mut BTreeSet<String>,
     ) -> anyhow::Result<Vec<Vec<RecordBatch>>> {
         let selection = Selection { only: Some(group.condition()), ..self.selection.clone() };
-        let (flow, _) = sum(engine, &selection).await?;
+        let (flow, _) = sum(engine, &selection, Slices::Apart).await?;
         let has_ranges = flow.range_total() > 0.0;
         if !has_ranges && flow.modules.iter().all(|of| of.samples.is_empty()) {
             notes.insert(format!("{}: nothing in it is in any code", group.name()));

@@ -11,7 +11,7 @@ use anyhow::Context;
 
 use crate::cluster::ClusterArgs;
 use crate::engine::Engine;
-use crate::selection::{Selection, sum};
+use crate::selection::{Selection, Slices, sum};
 use crate::store::Store;
 
 /// Write a slice as a file that `hbbp` reads like one of `hbbp merge`
@@ -29,6 +29,10 @@ pub struct SliceArgs {
     /// File to write
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
+
+    /// Write also what each sixteenth of the recordings has: with it, reports have their ±
+    #[arg(long)]
+    slices: bool,
 }
 
 /// What is handed on.
@@ -81,14 +85,17 @@ Examples:
 
 /// Writes a slice.
 pub async fn slice(args: &SliceArgs) -> anyhow::Result<()> {
-    write(&args.store, &args.selection, &args.cluster, &args.output).await
+    let slices = if args.slices { Slices::Apart } else { Slices::Together };
+    write(&args.store, (&args.selection, slices), &args.cluster, &args.output).await
 }
 
 /// Has `hbbp` make its report of a slice.
 pub async fn report(command: &str, args: &Args) -> anyhow::Result<ExitCode> {
     let folder = tempfile::tempdir()?;
     let file = folder.path().join(format!("{}.flow", args.selection.title()));
-    write(&args.store, &args.selection, &args.cluster, &file).await?;
+    // Compiler profiles have no ±.
+    let slices = if command == "export" { Slices::Together } else { Slices::Apart };
+    write(&args.store, (&args.selection, slices), &args.cluster, &file).await?;
     hand_on(command, &[file], &args.options)
 }
 
@@ -102,15 +109,20 @@ pub async fn diff(args: &DiffArgs) -> anyhow::Result<ExitCode> {
         let folder = folder.path().join(side);
         std::fs::create_dir(&folder)?;
         let file = folder.join(format!("{}.flow", selection.title()));
-        write(&args.store, &selection, &args.cluster, &file).await?;
+        write(&args.store, (&selection, Slices::Apart), &args.cluster, &file).await?;
         files.push(file);
     }
     hand_on("diff", &files, &args.options)
 }
 
-async fn write(store: &Path, selection: &Selection, cluster: &ClusterArgs, file: &Path) -> anyhow::Result<()> {
+async fn write(
+    store: &Path,
+    (selection, slices): (&Selection, Slices),
+    cluster: &ClusterArgs,
+    file: &Path,
+) -> anyhow::Result<()> {
     let engine = Engine::of(&Store::open(store)?).await?.on(cluster.cluster()?);
-    let (flow, notes) = sum(&engine, selection).await?;
+    let (flow, notes) = sum(&engine, selection, slices).await?;
     notes.iter().for_each(|note| crate::output::say(note));
     write_flow(&flow, file)
 }

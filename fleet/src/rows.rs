@@ -129,11 +129,17 @@ pub fn count_in(column: &ArrayRef, row: usize) -> anyhow::Result<ExactCount> {
 }
 
 /// Adds rows to a flow: `module`, `read`, `kind`, `from_address`, `to_address`, `target`, `target_read`, `count`, `mispredicted`, as the
-/// table has them. The modules come from theirs.
+/// table has them. The modules come from theirs. Where there are slices, rows say with a hexadecimal digit in `slice` which one they are of.
 ///
 /// # Errors
 /// The rows say what cannot be: somebody else wrote them.
-pub fn add_flow(builder: &mut FlowBuilder, places: &Places, rows: &RecordBatch) -> anyhow::Result<()> {
+pub fn add_flow(
+    builder: &mut FlowBuilder,
+    slices: &mut [FlowBuilder],
+    places: &Places,
+    rows: &RecordBatch,
+) -> anyhow::Result<()> {
+    let slice_of = if slices.is_empty() { None } else { Some(texts(rows, "slice")?) };
     let [modules, kinds, targets] = ["module", "kind", "target"].map(|name| texts(rows, name));
     let (modules, kinds, targets) = (modules?, kinds?, targets?);
     let [read, target_read] = ["read", "target_read"].map(|name| flags(rows, name));
@@ -155,7 +161,13 @@ pub fn add_flow(builder: &mut FlowBuilder, places: &Places, rows: &RecordBatch) 
             (SAMPLE, None) => Evidence::Sample(from),
             (kind, _) => bail!("the flow has a row that cannot be: {kind} at {from} of {}", modules.value(row)),
         };
-        builder.add(module, seen, count_in(count, row)?, count_in(mispredicted, row)?);
+        let (count, mispredicted) = (count_in(count, row)?, count_in(mispredicted, row)?);
+        builder.add(module, seen, count, mispredicted);
+        let slice = slice_of.and_then(|slices| u64::from_str_radix(slices.value(row), 16).ok()).unwrap_or_default();
+        // Their branches are of no use.
+        if let Some(slice) = slices.get_mut(slice as usize).filter(|_| !matches!(seen, Evidence::Branch(..))) {
+            slice.add(module, seen, count, mispredicted);
+        }
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use analyzer::flow::{Flow, MOST_COUNT, Merge};
+use analyzer::flow::{Flow, FlowBuilder, MOST_COUNT, Merge};
 use anyhow::{Context, bail};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use datafusion::arrow::array::{AsArray, RecordBatch, StringArray};
@@ -140,17 +140,35 @@ impl Selection {
     }
 }
 
+/// Whether a sum says what slices of it have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Slices {
+    /// It does not: it is what `hbbp merge` makes.
+    Together,
+    /// It does, so that reports have their ±.
+    Apart,
+}
+
+/// As many as there are hexadecimal digits: the slice that a part is in is the last one of its name, which is a hash of its content.
+const SLICES: usize = 16;
+
 /// The sum of all that ran in a slice, as `hbbp merge` would have made it of the same recordings, and what is to be said of it.
 ///
 /// # Errors
 /// There is nothing in it, it is part of what was put together, or the store cannot be read.
-pub async fn sum(engine: &Engine, selection: &Selection) -> anyhow::Result<(Flow, Vec<String>)> {
+pub async fn sum(engine: &Engine, selection: &Selection, with: Slices) -> anyhow::Result<(Flow, Vec<String>)> {
     let mut notes = Vec::new();
     let Selected { mut merge, of_parts } = selected(engine, selection, &mut notes).await?;
+    let with = if is_exact(engine, &selection.of_recordings()).await? { Slices::Together } else { with };
+    if with == Slices::Apart {
+        merge.slices.resize_with(SLICES, FlowBuilder::default);
+    }
     let mut places = Places::default();
     let modules = format!("SELECT DISTINCT module, read, build_id, path FROM modules WHERE {of_parts}");
     for rows in engine.rows(&modules).await? {
         places.add(&mut merge.builder, &rows)?;
+        // They have the same indexes there.
+        merge.slices.iter_mut().try_for_each(|slice| Places::default().add(slice, &rows))?;
     }
     let of_build = match &selection.build {
         None => "true".to_owned(),
@@ -173,15 +191,19 @@ pub async fn sum(engine: &Engine, selection: &Selection) -> anyhow::Result<(Flow
             format!("{of_modules} AND EXISTS (SELECT 1 FROM builds WHERE part = of_part AND module = of_module)")
         }
     };
-    let key = "module, read, kind, from_address, to_address, target, target_read";
+    let mut key = "module, read, kind, from_address, to_address, target, target_read".to_owned();
+    if with == Slices::Apart {
+        key += ", right(part, 1)";
+    }
     let flow = format!(
-        "SELECT {key}, sum(count) AS count, sum(mispredicted) AS mispredicted FROM flow \
+        "SELECT {}, sum(count) AS count, sum(mispredicted) AS mispredicted FROM flow \
          WHERE {of_parts} AND {of_build} AND {} GROUP BY {key}",
+        key.replace("right(part, 1)", "right(part, 1) AS slice"),
         selection.of_flow()
     );
     let mut answer = engine.ask(&flow).await?;
     while let Some(rows) = answer.next().await {
-        add_flow(&mut merge.builder, &places, &rows?)?;
+        add_flow(&mut merge.builder, &mut merge.slices, &places, &rows?)?;
     }
     let flow = merge.finish();
     flow.check_counts().context("the sum is larger than any reader of profiles takes")?;
@@ -248,6 +270,12 @@ pub async fn selected(engine: &Engine, selection: &Selection, notes: &mut Vec<St
         ));
     }
     Ok(Selected { merge, of_parts })
+}
+
+/// Whether all recordings are exact counts, which have no ±, however they differ.
+async fn is_exact(engine: &Engine, condition: &str) -> anyhow::Result<bool> {
+    let sampled = format!("SELECT id FROM recordings WHERE {condition} AND source <> 'exact' LIMIT 1");
+    Ok(engine.rows(&sampled).await?.iter().all(|rows| rows.num_rows() == 0))
 }
 
 /// What is known of each recording as a whole, added up, and how many count executions, and how many do not.

@@ -95,12 +95,40 @@ fn they_have_what_reports_say() {
         blocks[0].ends_with(",true") && blocks[0].split(',').next().unwrap().parse::<u64>().unwrap() > 10,
         "{blocks:?}"
     );
+    // One recording has nothing to be compared with, and of exact counts nothing is said.
+    let errors =
+        "SELECT executions, count(count_error), count(rests_on_little) > 0 FROM functions GROUP BY 1 ORDER BY 1";
+    assert_eq!(rows(errors, &[]), ["false,0,true", "true,0,true"]);
     // With the tables of the store in one question.
     let joined = "SELECT mnemonic, sum(count) FROM mix JOIN (SELECT DISTINCT service, version FROM recordings) USING (service, version) GROUP BY 1";
     close(&sums(joined, &of_one), &mnemonics);
     // Sums have no order: the same again.
     let isa = "SELECT isa, sum(count) AS count FROM mix GROUP BY isa ORDER BY isa";
     assert_eq!(rows(isa, &[]), rows(isa, &[]));
+}
+
+/// Recordings that differ say how uncertain their sum is.
+#[test]
+fn what_several_recordings_counted_has_its_uncertainty() {
+    let setup = Setup::new();
+    let fixture = Fixture::bursts("compress");
+    let binary = fixture.binary_option();
+    let (store, source) = (setup.path("store"), fixture.recording.to_str().unwrap().to_owned());
+    for weight in ["1", "1.5", "2", "2.5", "3"] {
+        // An id of its own each.
+        let copy = setup.path(&format!("{weight}.flow"));
+        let weighted = format!("{source}:{weight}");
+        let made = Command::new(hbbp()).args(["merge", "-o", &copy, &weighted, "--binary", &binary]).output();
+        assert!(made.unwrap().status.success());
+        setup.said(&["ingest", &store, &copy, "--service", "web", "--binary", &binary]);
+    }
+    let sql = "SELECT function, count_error > 0 AND count_error < 5 * count AS known FROM functions ORDER BY count DESC LIMIT 3";
+    let found = setup.stdout(&["query", &store, sql, "--format", "csv", "--binary", &binary]);
+    let known: Vec<&str> = found.lines().skip(1).map(|line| line.rsplit(',').next().unwrap()).collect();
+    assert_eq!(known, ["true"; 3], "{found}");
+    let mix = setup.stdout(&["mix", &store, "--rows", "mnemonic", "--format", "csv", "--binary", &binary]);
+    let has_error = |line: &&str| line.split(',').nth(3).is_some_and(|error| error.parse::<f64>().is_ok());
+    assert!(mix.lines().skip(1).filter(has_error).count() > 10, "{mix}");
 }
 
 /// A service of which no code is known does not take the others with it, and code that nobody could read is said.

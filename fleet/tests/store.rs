@@ -24,6 +24,48 @@ fn three(setup: &Setup) -> [String; 3] {
     files
 }
 
+/// Sixteenths of the recordings, which say how uncertain the sum is: together they have what it has, and the sum is the same.
+#[test]
+fn sixteenths_add_up_to_the_slice() {
+    let setup = Setup::new();
+    let store = setup.path("store");
+    let recordings: Vec<String> =
+        (1..=9).map(|number| setup.flow(&number.to_string(), "01", f64::from(number))).collect();
+    for file in &recordings {
+        setup.said(&["ingest", &store, file, "--time", "2025-01-01T10:00:00Z", "--service", "web"]);
+    }
+    let document = |options: &[&str]| -> Value {
+        let out = setup.path("out");
+        setup.said(&[&["slice", &store, "-o", &out], options].concat());
+        serde_json::from_str(&fs::read_to_string(out).unwrap()).unwrap()
+    };
+    let ranges = |module: &Value| -> Vec<(u64, u64, f64)> {
+        let range =
+            |range: &Value| (range[0].as_u64().unwrap(), range[1].as_u64().unwrap(), range[2].as_f64().unwrap());
+        module["ranges"].as_array().unwrap().iter().map(range).collect()
+    };
+    let (plain, mut apart) = (document(&[]), document(&["--slices"]));
+    assert_eq!(setup.slice("store", &[]), setup.merged(&recordings.iter().map(String::as_str).collect::<Vec<_>>()));
+    let slices = apart.as_object_mut().unwrap().remove("slices").unwrap();
+    assert_eq!(apart, plain);
+    let slices = slices.as_array().unwrap();
+    assert_eq!(slices.len(), 16);
+    let has_some = slices.iter().filter(|parts| !parts.as_array().unwrap().is_empty()).count();
+    assert!((3..=9).contains(&has_some), "{has_some} of nine recordings");
+    for (index, module) in plain["modules"].as_array().unwrap().iter().enumerate() {
+        for (first, last, count) in ranges(module) {
+            let parts =
+                slices.iter().flat_map(|parts| parts.as_array().unwrap()).filter(|part| part["module"] == index);
+            let same = parts.flat_map(ranges).filter(|range| (range.0, range.1) == (first, last));
+            assert_eq!(same.map(|range| range.2).sum::<f64>(), count);
+        }
+    }
+    // Put together they are one part, which nothing is compared with.
+    setup.said(&["compact", &store, "--by", "service"]);
+    let slices = document(&["--slices"])["slices"].as_array().unwrap().clone();
+    assert_eq!(slices.iter().filter(|parts| !parts.as_array().unwrap().is_empty()).count(), 1);
+}
+
 #[test]
 fn slices_are_sums_of_what_is_in_them() {
     let setup = Setup::new();

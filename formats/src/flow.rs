@@ -3,7 +3,8 @@
 //! ```text
 //! {"schema":"hbbp-flow/1","executions":true,"inputs":2,"seen":9.0,"left_out":{"streams":0.0,"branches":0.0,"samples":0.0},
 //!  "modules":[{"path":"/bin/x","build_id":"01ab..","read":true,
-//!    "ranges":[[first,last,count],..],"branches":[[from,module,to,count,mispredicted],..],"samples":[[at,count],..]},..]}
+//!    "ranges":[[first,last,count],..],"branches":[[from,module,to,count,mispredicted],..],"samples":[[at,count],..]},..],
+//!  "slices":[[{"module":0,"ranges":[[first,last,count],..],"samples":[[at,count],..]},..],..]}
 //! ```
 
 use std::io::{Read, Write};
@@ -13,6 +14,9 @@ use serde::{Deserialize, Serialize};
 
 /// The document's shape and its version.
 pub const SCHEMA: &str = "hbbp-flow/1";
+
+/// No flow has more slices.
+pub const MOST_SLICES: usize = 20;
 
 /// No honest count is larger: a thousand years of executions at 10 GHz.
 pub const MOST_COUNT: f64 = 3e20;
@@ -32,6 +36,9 @@ pub struct FlowDocument {
     pub left_out: LeftOut,
     /// Branches name modules by their place in this list.
     pub modules: Vec<FlowModule>,
+    /// What each slice has of the ranges and samples: how they differ says how uncertain the counts are. Empty where that is not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slices: Vec<Vec<FlowPart>>,
 }
 
 /// What is in no module's flow, in executions.
@@ -58,6 +65,17 @@ pub struct FlowModule {
     pub ranges: Vec<FlowRange>,
     /// What was not the next instruction.
     pub branches: Vec<FlowBranch>,
+    /// Samples by instruction.
+    pub samples: Vec<FlowSample>,
+}
+
+/// What a slice has of a module.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FlowPart {
+    /// Index of the module, in [`FlowDocument::modules`].
+    pub module: usize,
+    /// What ran one instruction after the other.
+    pub ranges: Vec<FlowRange>,
     /// Samples by instruction.
     pub samples: Vec<FlowSample>,
 }
@@ -155,6 +173,17 @@ pub enum FlowDocumentError {
         /// How many there are.
         modules: usize,
     },
+    /// A slice has a part of a module that is not there.
+    #[error("a slice has a part of module {module}, but there are {modules}")]
+    PartOf {
+        /// The index that the part states.
+        module: usize,
+        /// How many there are.
+        modules: usize,
+    },
+    /// More slices than anything is made of.
+    #[error("there are {0} slices, expected {MOST_SLICES} at most")]
+    Slices(usize),
     /// A build id that is none.
     #[error("{path} has the build id `{build_id}`, expected an even number of hexadecimal digits")]
     BuildId {
@@ -193,7 +222,7 @@ struct Kind {
 impl FlowDocument {
     /// A document without modules.
     pub fn new(executions: bool, inputs: u64, seen: f64, left_out: LeftOut) -> Self {
-        Self { schema: SCHEMA.to_owned(), executions, inputs, seen, left_out, modules: Vec::new() }
+        Self { schema: SCHEMA.to_owned(), executions, inputs, seen, left_out, modules: Vec::new(), slices: Vec::new() }
     }
 
     /// Writes it as one line of JSON.
@@ -236,7 +265,18 @@ impl FlowDocument {
                 return Err(FlowDocumentError::BuildId { path: path.clone(), build_id: build_id.clone() });
             }
         }
-        self.modules.iter().try_for_each(|module| module.check(self.modules.len()))
+        self.modules.iter().try_for_each(|module| module.check(self.modules.len()))?;
+        if self.slices.len() > MOST_SLICES {
+            return Err(FlowDocumentError::Slices(self.slices.len()));
+        }
+        for FlowPart { module, ranges, samples } in self.slices.iter().flatten() {
+            let Some(of) = self.modules.get(*module) else {
+                return Err(FlowDocumentError::PartOf { module: *module, modules: self.modules.len() });
+            };
+            check_ranges(&of.path, ranges)?;
+            check_samples(&of.path, samples)?;
+        }
+        Ok(())
     }
 }
 
@@ -244,12 +284,7 @@ impl FlowModule {
     /// `modules`: how many there are to lead to.
     fn check(&self, modules: usize) -> Result<(), FlowDocumentError> {
         let path = &self.path;
-        for &FlowRange { first, last, count } in &self.ranges {
-            if first > last {
-                return Err(FlowDocumentError::Range { path: path.clone(), first, last });
-            }
-            possible(path, count)?;
-        }
+        check_ranges(path, &self.ranges)?;
         for &FlowBranch { module, count, mispredicted, .. } in &self.branches {
             if module >= modules {
                 return Err(FlowDocumentError::Module { path: path.clone(), module, modules });
@@ -257,8 +292,21 @@ impl FlowModule {
             possible(path, count)?;
             possible(path, mispredicted)?;
         }
-        self.samples.iter().try_for_each(|sample| possible(path, sample.count))
+        check_samples(path, &self.samples)
     }
+}
+
+fn check_ranges(path: &str, ranges: &[FlowRange]) -> Result<(), FlowDocumentError> {
+    ranges.iter().try_for_each(|&FlowRange { first, last, count }| {
+        if first > last {
+            return Err(FlowDocumentError::Range { path: path.to_owned(), first, last });
+        }
+        possible(path, count)
+    })
+}
+
+fn check_samples(path: &str, samples: &[FlowSample]) -> Result<(), FlowDocumentError> {
+    samples.iter().try_for_each(|sample| possible(path, sample.count))
 }
 
 fn possible(path: &str, count: f64) -> Result<(), FlowDocumentError> {

@@ -13,7 +13,7 @@ use crate::counting::{
 };
 use crate::lines::{SourceIndex, joined};
 use crate::recording::{KnownFunction, Module};
-use crate::uncertainty::{ClockedCode, Resampling, Sampled};
+use crate::uncertainty::{CodeErrors, Deviations, Resampling, Sampled};
 
 /// A module with its counted blocks.
 #[derive(Debug)]
@@ -77,20 +77,22 @@ pub(super) fn decide_blocks(
         .collect()
 }
 
-/// The replicates of the executions of all sums, by the sources that were chosen. `is_clocked`: a clock counts the code beside bursts of other
-/// code.
-pub(super) fn sampled_rows(
+/// The replicates of the executions of all sums, by the sources that were chosen. `errors`: by what their code is wrong besides.
+pub(crate) fn sampled_rows(
     counts: &ModuleCounts,
     blocks: &[CountedBlock],
     resampling: &Resampling,
-    is_clocked: bool,
+    errors: Option<Deviations>,
 ) -> Vec<Sampled> {
-    let mut clocked = ClockedCode::new(counts);
+    let mut errors = errors.map(|deviations| CodeErrors::new(counts, deviations));
     let rows = counts.sums.iter().enumerate().map(|(row, (_, index, _))| {
         let block = blocks.binary_search_by_key(index, |block| block.index).ok().map(|at| &blocks[at]);
         block.map_or_else(Sampled::default, |block| {
             let sampled = resampling.executions(block.count.chosen, counts, row, block.size.instructions);
-            if is_clocked { clocked.with_errors(*index, sampled) } else { sampled }
+            match &mut errors {
+                Some(errors) => errors.with_errors(*index, sampled),
+                None => sampled,
+            }
         })
     });
     rows.collect()

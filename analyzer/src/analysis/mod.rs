@@ -30,9 +30,10 @@ use crate::recording::{
     Selection, Sources, StackStatistics, StackUse, Subset, Totals, Tracer, Vendor, metadata_of, read_samples,
     read_tasks,
 };
-use crate::uncertainty::{CountKind, Design, Replicates, Resampling, SLICES, Slice, made_up};
+use crate::uncertainty::{CLOCKED, CountKind, Design, Replicates, Resampling, SLICES, Slice, made_up};
 use crate::walks::{Reading, Spaces, Streams, Walked, WalkedCode};
-use counted_module::{decide_blocks, sampled_rows};
+use counted_module::decide_blocks;
+pub(crate) use counted_module::sampled_rows;
 use summary::{cut_off, describe_32_bit_code, describe_what_is_missing, explain_choice};
 
 pub use counted_module::{CountedBlock, CountedModule, GroupCount};
@@ -234,7 +235,7 @@ pub fn analyze_paths(
         .map(|mut counts| {
             let blocks = decide_blocks(&counts, &decider, modules.get(counts.module), bytes_per_instruction);
             let is_clocked = sources.only_clock_sees(counts.code_kind(modules.get(counts.module)));
-            let sampled = sampled_rows(&counts, &blocks, &resampling, is_clocked);
+            let sampled = sampled_rows(&counts, &blocks, &resampling, is_clocked.then_some(CLOCKED));
             counts.sliced = Vec::new();
             CountedModule { counts, blocks, sampled }
         })

@@ -141,7 +141,14 @@ impl FlowBuilder {
         }
         let finished = order.iter().map(|&index| self.modules[index].finish(&places)).collect();
         (
-            Flow { executions, inputs: 1, seen: self.seen.to_f64(), modules: finished, left_out: self.left_out.into() },
+            Flow {
+                executions,
+                inputs: 1,
+                seen: self.seen.to_f64(),
+                modules: finished,
+                left_out: self.left_out.into(),
+                slices: Vec::new(),
+            },
             places,
         )
     }

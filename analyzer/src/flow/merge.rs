@@ -15,16 +15,18 @@ pub struct Merge {
     pub inputs: u64,
     /// All of them say how many streams were seen.
     pub seen_is_known: bool,
+    /// What slices have of it, where that is told apart: each knows the modules of `builder`, by the same indexes.
+    pub slices: Vec<FlowBuilder>,
 }
 
 impl Default for Merge {
     fn default() -> Self {
-        Merge { builder: FlowBuilder::default(), executions: true, inputs: 0, seen_is_known: true }
+        Merge { builder: FlowBuilder::default(), executions: true, inputs: 0, seen_is_known: true, slices: Vec::new() }
     }
 }
 
 impl Merge {
-    /// Adds a flow, so many times. Code without a file (the kernel, which is elsewhere after each boot, what it has made, JIT) has no addresses
+    /// Adds a flow, so many times, and none of its slices. Code without a file (the kernel, which is elsewhere after each boot, what it has made, JIT) has no addresses
     /// that mean the same in another recording: it is left out, and counted there.
     pub fn add(&mut self, flow: &Flow, weight: f64) {
         self.executions &= flow.executions;
@@ -65,7 +67,8 @@ impl Merge {
     pub fn finish(self) -> Flow {
         let sum = self.builder.finish(self.executions);
         let seen = if self.seen_is_known { sum.seen } else { 0.0 };
-        Flow { inputs: self.inputs, seen, ..sum }
+        let slices = self.slices.into_iter().map(|slice| slice.finish(self.executions).modules).collect();
+        Flow { inputs: self.inputs, seen, slices, ..sum }
     }
 }
 

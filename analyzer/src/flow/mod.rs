@@ -62,6 +62,9 @@ pub struct Flow {
     pub modules: Vec<ModuleFlow>,
     /// What is in none of them.
     pub left_out: LeftOut,
+    /// What each slice has of the ranges and samples, of all modules in the same order: how slices differ says how uncertain the counts are. Empty
+    /// where that is not known.
+    pub slices: Vec<Vec<ModuleFlow>>,
 }
 
 /// What ran of one module.

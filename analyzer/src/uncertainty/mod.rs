@@ -16,7 +16,7 @@
 //! docs/design/uncertainty.md.
 
 mod blocks;
-mod clocked;
+mod code_errors;
 mod cost_errors;
 mod interval;
 mod replicates;
@@ -26,7 +26,7 @@ mod slice_sums;
 mod slices;
 
 pub use blocks::SampledBlocks;
-pub(crate) use clocked::ClockedCode;
+pub(crate) use code_errors::{CLOCKED, CodeErrors, Deviations, SUMMED};
 pub(crate) use cost_errors::CostErrors;
 pub use interval::Interval;
 pub use replicates::{COSTS, Replicates};

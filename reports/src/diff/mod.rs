@@ -6,7 +6,7 @@ mod pivot;
 mod work;
 
 use analyzer::flow::{AnalysedFlow, BlockName, Comparison, FunctionName, InstructionKind, Moved, SourceLine, compare};
-use analyzer::uncertainty::{RowName, Rows, Side, change_error, width_of_many};
+use analyzer::uncertainty::{CountKind, RowName, Rows, Side, change_error, width_of_many};
 use analyzer::{Analysis, BinarySearch, Origin};
 
 use crate::left_out::sampled_only;
@@ -43,11 +43,7 @@ impl Compared {
     pub fn of(analyses: [&Analysis; 2], with: (&BinarySearch, usize)) -> Self {
         let nothing = AnalysedFlow::default();
         let flows = analyses.map(|analysis| analysis.flow.as_ref().unwrap_or(&nothing));
-        let sides = analyses.map(|analysis| match analysis.origin {
-            Origin::Recording => Side::Sampled(Rows::of(analysis).into()),
-            Origin::Flow => Side::Unknown,
-            Origin::Exact => Side::Exact,
-        });
+        let sides = analyses.map(side);
         Compared::of_flows(flows, sides, with)
     }
 
@@ -62,6 +58,15 @@ impl Compared {
     pub fn changes(&self, files: [String; 2]) -> Changes<'_> {
         let Compared { comparison, sides, executions, .. } = self;
         Changes { files, executions: *executions, comparison, sides: [&sides[0], &sides[1]] }
+    }
+}
+
+/// What is known of the uncertainty of an analysis.
+fn side(analysis: &Analysis) -> Side {
+    match analysis.origin {
+        Origin::Flow if analysis.design.kind == CountKind::Unknown => Side::Unknown,
+        Origin::Recording | Origin::Flow => Side::Sampled(Rows::of(analysis).into()),
+        Origin::Exact => Side::Exact,
     }
 }
 
