@@ -292,6 +292,7 @@ fn the_overlap_is_the_sum_of_the_smaller_shares() {
     let same = diff(&around, &around);
     near(&same["overlap"]["blocks"], 1.0);
     near(&same["overlap"]["functions"], 1.0);
+    near(&same["before"]["same_code"], 1.0);
 
     // Instructions before: A 1050, B 100, C 50, D 100. After: A 1050, C 100, D 100.
     let moved = diff(&around, &past_c);
@@ -317,6 +318,8 @@ fn functions_of_other_builds_are_compared_by_name() {
     let moved = diff(&before, &after);
     assert_eq!(moved["overlap"]["blocks"], Value::Null);
     near(&moved["overlap"]["functions"], 1.0);
+    near(&moved["before"]["same_code"], 1.0);
+    near(&moved["after"]["same_code"], 1.0);
     assert_eq!(moved["functions"][0]["module"], "four|five");
 }
 
@@ -340,6 +343,9 @@ fn functions_are_compared_across_suffixes_of_compilers() {
     // A copy on one side, two parts on the other: B and C are 150 of 1,300 instructions.
     let document = compared(["work.constprop.0", "other"], ["work", "work.cold"]);
     assert_eq!(names(&document), ["_start", "other", "work"]);
+    // Functions that are one have the code of all their parts, and `other` ran on one side alone.
+    near(&document["before"]["same_code"], 1200.0 / 1300.0);
+    near(&document["after"]["same_code"], 1250.0 / 1300.0);
     let functions = document["functions"].as_array().unwrap();
     let work = functions.iter().find(|of| of["function"] == "work").unwrap();
     near(&work["before"], 100.0 / 1300.0);

@@ -13,6 +13,7 @@
 
 mod bitness;
 mod block;
+mod block_hash;
 mod block_map;
 mod build_id;
 mod candidate;
@@ -48,6 +49,7 @@ mod variants;
 
 pub use bitness::Bitness;
 pub use block::{Block, BlockStatistics, Evidence, Terminator};
+pub(crate) use block_hash::block_hash;
 pub use block_map::BlockMap;
 pub(crate) use debug_section::ExpansionError;
 pub(crate) use decode::LONGEST_INSTRUCTION;

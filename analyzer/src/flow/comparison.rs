@@ -4,7 +4,7 @@
 //! sum min(a, b) over all blocks, or functions, as AutoFDO's `profile_diff` defines it: 1 for the same, 0 for nothing in common.
 //! Blocks are the same if their address and their file's build id are; functions, if their name and their file's are, so functions can be
 //! compared across builds, and where compilers named them differently, if the names without suffixes are (see [`suffixes`](super::suffixes));
-//! lines of the source likewise, counted from the start of their function.
+//! lines of the source likewise, counted from the start of their function. Which blocks of other builds have the same code is told by a hash.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,6 +17,7 @@ use crate::build_id::BuildId;
 use crate::code::Block;
 use crate::code::{demangle, instructions};
 use crate::counting::AnalysedModule;
+use crate::flow::same_code::SameCode;
 use crate::flow::source_lines::{OfLine, SourceLine, source_lines};
 use crate::flow::suffixes::{Joined, Variants};
 use crate::flow::{AnalysedFlow, Flow, ModuleFlow};
@@ -91,6 +92,9 @@ pub struct Comparison {
     pub instructions: [f64; 2],
     /// Share of each side in files that are the same on both.
     pub same_files: [f64; 2],
+    /// Share of each side in blocks whose code the function of the same name has on the other side, too, if it ran there: the same instructions,
+    /// wherever they and what they refer to lie.
+    pub same_code: [f64; 2],
     /// Share of each side in code that was not read.
     pub unread: [f64; 2],
     /// Overlap by block within the files that are the same; `None` if there are none.
@@ -185,6 +189,7 @@ struct Sums {
     total: [f64; 2],
     same_files: [f64; 2],
     unread: [f64; 2],
+    same_code: SameCode,
     common_blocks: Vec<[f64; 2]>,
     blocks: BTreeMap<BlockName, [f64; 2]>,
     lines: BTreeMap<SourceLine, [f64; 2]>,
@@ -255,14 +260,18 @@ impl Sums {
             let symbols = ran.map(|(block, _)| code.functions.get(block.function).symbol).collect();
             self.variants.add(side, &name, &code.functions, &symbols);
         }
-        let mut ran: Vec<(&Block, [f64; 2])> = Vec::new();
-        for (index, block) in code.blocks.blocks().iter().enumerate() {
-            let number = f64::from(block.instructions);
-            let mut executed = [0.0; 2];
-            for side in 0..2 {
+        let by_executions = self.by_executions;
+        let executed_in = |(index, block): (usize, &Block)| {
+            [0, 1].map(|side| {
                 let count = executions[side].get(index).copied().unwrap_or(0.0);
-                executed[side] = if self.by_executions[side] { count * number } else { count };
-            }
+                if by_executions[side] { count * f64::from(block.instructions) } else { count }
+            })
+        };
+        let executed: Vec<[f64; 2]> = code.blocks.blocks().iter().enumerate().map(executed_in).collect();
+        self.same_code.add(pair.map(|index| index.is_some()), &name, &code, &executed);
+        let mut ran: Vec<(&Block, [f64; 2])> = Vec::new();
+        for (block, executed) in code.blocks.blocks().iter().zip(executed) {
+            let number = f64::from(block.instructions);
             if executed == [0.0; 2] {
                 continue;
             }
@@ -297,6 +306,7 @@ impl Sums {
         ambiguous.retain(|base| !self.same.contains(&base.module));
         for (base, names) in &names {
             let exact: BTreeSet<&String> = names.iter().flatten().collect();
+            self.same_code.join(base, &exact);
             let mut sums = [0.0; 2];
             for name in exact {
                 let name = FunctionName { module: base.module.clone(), function: Some(name.clone()) };
@@ -338,6 +348,7 @@ impl Sums {
         Comparison {
             instructions: total,
             same_files: of_all(common),
+            same_code: of_all(self.same_code.executed()),
             unread: of_all(self.unread),
             block_overlap: in_common.then(|| self.common_blocks.iter().map(|sums| smaller(sums, common)).sum()),
             with_lines: of_all(with_lines),

@@ -23,6 +23,7 @@ mod merge;
 mod of_recording;
 mod of_truth;
 mod placing;
+mod same_code;
 mod source_lines;
 mod suffixes;
 

@@ -10,7 +10,7 @@ use crate::Arguments;
 use crate::mix::{unmatched, without_source};
 
 impl Changes<'_> {
-    /// A side: its file, its unit, and which part of it is in files that both have, unread, with lines.
+    /// A side: its file, its unit, and which part of it is in files and in code that both have, unread, with lines.
     pub fn side(&self, side: usize) -> Value {
         let comparison = self.comparison;
         json!({
@@ -18,6 +18,7 @@ impl Changes<'_> {
             "unit": if self.executions[side] { "executions" } else { "relative" },
             "instructions": comparison.instructions[side],
             "same_files": comparison.same_files[side],
+            "same_code": comparison.same_code[side],
             "unread": comparison.unread[side],
             "with_lines": comparison.with_lines[side],
         })
