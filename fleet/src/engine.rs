@@ -228,6 +228,11 @@ pub fn literal(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
+/// That a column has a label, or none, in SQL.
+pub fn labelled(column: &str, label: Option<&str>) -> String {
+    label.map_or_else(|| format!("{column} IS NULL"), |label| format!("{column} = {}", literal(label)))
+}
+
 /// A path as a URL has it.
 fn in_url(path: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_.~".contains(&byte);

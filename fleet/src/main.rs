@@ -26,6 +26,7 @@ mod rows;
 mod selection;
 mod store;
 mod tables;
+mod worth;
 mod writer;
 
 use std::process::ExitCode;

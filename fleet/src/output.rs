@@ -13,6 +13,16 @@ pub fn say(text: &str) {
     eprintln!("hbbp-fleet: {}", printable(text));
 }
 
+/// So many steps are made without a word.
+const FEW: usize = 10;
+
+/// Says now and then how far it is with something of many steps, as `10 of 30 files are compared`.
+pub fn say_how_far(number: usize, all: usize, what: &str) {
+    if all > FEW && number.is_multiple_of(FEW) {
+        say(&format!("{number} of {all} {what}"));
+    }
+}
+
 /// A text with its control characters as Rust writes them; lines stay lines.
 pub fn printable(text: &str) -> String {
     let of = |c: char| if c.is_control() && c != '\n' { c.escape_default().to_string() } else { c.to_string() };

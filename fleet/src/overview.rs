@@ -12,6 +12,7 @@ use crate::query::{AnswerArgs, answer};
 use crate::rows::column;
 use crate::selection::{BUILDS, Selected, Selection, selected};
 use crate::store::Store;
+use crate::worth::{COMPARED, WorthArgs, compare};
 
 /// Say where the instructions go
 ///
@@ -42,8 +43,10 @@ pub struct TopArgs {
 
 /// Say how much of what ran of each file was its newest build
 ///
-/// The newest build of a file is the one that was recorded last in that service. Instructions are estimated as by `hbbp-fleet top`.
+/// The newest build of a file is the one that was recorded last in that service. Instructions are estimated as by `hbbp-fleet top`. With
+/// --compare, `hbbp` says what evidence of older builds is worth to it, and reads their binaries.
 #[derive(clap::Args)]
+#[command(mut_arg("binary", |files| files.requires("compare")), mut_arg("symfs", |folder| folder.requires("compare")))]
 pub struct StaleArgs {
     /// Folder of the store
     store: PathBuf,
@@ -54,6 +57,9 @@ pub struct StaleArgs {
     /// Rows to print; 0 for all
     #[arg(long, value_name = "N", default_value_t = 20)]
     top: usize,
+
+    #[command(flatten)]
+    worth: WorthArgs,
 
     #[command(flatten)]
     answer: AnswerArgs,
@@ -119,6 +125,9 @@ pub async fn top(args: &TopArgs) -> anyhow::Result<()> {
     answer(&engine, &sql, &args.answer).await
 }
 
+/// Of the rows of `stale`.
+const ORDER: &str = "ORDER BY instructions DESC, service, path, counts";
+
 /// Prints how new the builds are.
 pub async fn stale(args: &StaleArgs) -> anyhow::Result<()> {
     let (engine, of_parts) = begun(&args.store, &args.selection, &args.cluster).await?;
@@ -131,11 +140,15 @@ pub async fn stale(args: &StaleArgs) -> anyhow::Result<()> {
          round(CAST(sum(bytes) AS DOUBLE) / 4) AS instructions, \
          round(100 * CAST(sum(CASE WHEN module = newest THEN bytes ELSE 0 END) AS DOUBLE) / CAST(sum(bytes) AS DOUBLE), 2) \
          AS percent_of_newest \
-         FROM aged GROUP BY service, path, newest, executions ORDER BY instructions DESC, service, path {}",
+         FROM aged GROUP BY service, path, newest, executions {ORDER} {}",
         ranges(&args.selection, &of_parts),
         limit(args.top)
     );
-    answer(&engine, &sql, &args.answer).await
+    if !args.worth.compare {
+        return answer(&engine, &sql, &args.answer).await;
+    }
+    compare(&engine, &args.selection, &sql, &args.worth).await?;
+    answer(&engine, &format!("SELECT * FROM {COMPARED} {ORDER}"), &args.answer).await
 }
 
 /// Which rows of the flow are looked at, in SQL.

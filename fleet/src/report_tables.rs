@@ -2,8 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
@@ -11,9 +10,9 @@ use datafusion::arrow::array::{ArrayRef, AsArray, BooleanArray, RecordBatch, Str
 use datafusion::arrow::compute::{CastOptions, cast_with_options};
 use datafusion::arrow::datatypes::{DataType, Decimal128Type, Field, Schema, SchemaRef};
 
-use crate::engine::{Engine, literal};
-use crate::output::say;
-use crate::reports::{hbbp, is_not_there, write_flow};
+use crate::engine::{Engine, labelled};
+use crate::output::{say, say_how_far};
+use crate::reports::{Programs, make, write_flow};
 use crate::rows::{column, flags, texts};
 use crate::selection::{Selection, Slices, sum};
 use crate::tables::count_type;
@@ -25,13 +24,8 @@ pub struct ReportTables {
     #[command(flatten)]
     selection: Selection,
 
-    /// As of `hbbp mix`: read this binary in place of the recorded one
-    #[arg(long, value_name = "[RECORDED=]FILE")]
-    binary: Vec<PathBuf>,
-
-    /// As of `hbbp mix`: look for binaries under this directory in place of under /
-    #[arg(long, value_name = "DIR")]
-    symfs: Option<PathBuf>,
+    #[command(flatten)]
+    programs: Programs,
 }
 
 /// A report as a table.
@@ -110,9 +104,6 @@ const LABELS: [(&str, DataType); 4] = [
 /// What `hbbp mix` has in place of what nobody could read.
 const UNREADABLE: &str = "[unreadable]";
 
-/// So many groups are made without a word.
-const FEW: usize = 10;
-
 impl Report {
     fn schema(&self) -> SchemaRef {
         let columns = LABELS.iter().chain(self.columns);
@@ -137,7 +128,7 @@ impl ReportTables {
         let wanted = REPORTS.iter().filter(|report| named.iter().any(|name| name == report.table));
         let wanted: Vec<&Report> = wanted.collect();
         if wanted.is_empty() {
-            if self.selection != Selection::default() || !self.binary.is_empty() || self.symfs.is_some() {
+            if self.selection != Selection::default() || self.programs != Programs::default() {
                 bail!(
                     "the question is about none of mix, functions and blocks, and that is what options such as --service choose: say `WHERE service = ..` in place of them"
                 );
@@ -159,9 +150,7 @@ impl ReportTables {
         let folder = tempfile::tempdir()?;
         let (mut tables, mut notes) = (vec![Vec::new(); wanted.len()], BTreeSet::new());
         for (number, group) in groups.iter().enumerate() {
-            if groups.len() > FEW && number % FEW == 0 {
-                say(&format!("{number} of {} versions of services are made", groups.len()));
-            }
+            say_how_far(number, groups.len(), "versions of services are made");
             let made = self.tables(engine, group, &wanted, folder.path(), &mut notes).await;
             for (table, rows) in tables.iter_mut().zip(made.with_context(|| group.name())?) {
                 table.extend(rows);
@@ -225,18 +214,9 @@ impl ReportTables {
         notes: &mut BTreeSet<String>,
     ) -> anyhow::Result<Vec<RecordBatch>> {
         let csv = slice.with_extension("csv");
-        let mut hbbp = hbbp();
-        let command = report.command;
-        hbbp.arg(command).arg(slice).args(report.options).args(["--format", "csv", "--color", "never"]);
-        hbbp.args(self.binary.iter().flat_map(|binary| ["--binary".as_ref(), binary.as_os_str()]));
-        hbbp.args(self.symfs.iter().flat_map(|folder| ["--symfs".as_ref(), folder.as_os_str()]));
-        let output = hbbp.stdin(Stdio::null()).stdout(File::create(&csv)?).stderr(Stdio::piped()).output();
-        let output = output.map_err(|error| is_not_there(&hbbp, error))?;
-        let said = String::from_utf8_lossy(&output.stderr);
-        if !output.status.success() {
-            bail!("`hbbp {command}` has failed ({}): {}", output.status, said.trim_end().trim_start_matches("hbbp: "));
-        }
-        notes.extend(said.lines().map(|line| format!("{}: {}", group.name(), line.trim_start_matches("hbbp: "))));
+        let options = [report.options, &["--format", "csv"]].concat();
+        let said = make(report.command, &[slice], &options, &self.programs, &csv)?;
+        notes.extend(said.iter().map(|line| format!("{}: {line}", group.name())));
         let texts = report.columns.iter().filter(|(name, kind)| *kind == DataType::Utf8 || *name == "width");
         let texts: Vec<&str> = texts.map(|(name, _)| *name).collect();
         let rows = crate::parquet::read(File::open(&csv)?, &texts)?;
@@ -270,11 +250,8 @@ fn say_unreadable(report: &Report, rows: &[RecordBatch]) -> anyhow::Result<()> {
 impl Group {
     /// What its recordings and all rows of its flow have, in SQL.
     fn condition(&self) -> String {
-        let label = |name: &str, label: &Option<String>| match label {
-            Some(label) => format!("{name} = {}", literal(label)),
-            None => format!("{name} IS NULL"),
-        };
-        let (service, version) = (label("service", &self.service), label("version", &self.version));
+        let (service, version) =
+            (labelled("service", self.service.as_deref()), labelled("version", self.version.as_deref()));
         format!("{service} AND {version} AND executions = {}", self.executions)
     }
 

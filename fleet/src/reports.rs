@@ -4,10 +4,10 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
 
 use analyzer::flow::Flow;
-use anyhow::Context;
+use anyhow::{Context, bail};
 
 use crate::cluster::ClusterArgs;
 use crate::engine::Engine;
@@ -78,6 +78,18 @@ pub struct DiffArgs {
     options: Vec<OsString>,
 }
 
+/// Where `hbbp` finds the programs.
+#[derive(clap::Args, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Programs {
+    /// As of `hbbp mix`: read this binary in place of the recorded one
+    #[arg(long, value_name = "[RECORDED=]FILE")]
+    binary: Vec<PathBuf>,
+
+    /// As of `hbbp mix`: look for binaries under this directory in place of under /
+    #[arg(long, value_name = "DIR")]
+    symfs: Option<PathBuf>,
+}
+
 const DIFF_EXAMPLES: &str = "\
 Examples:
   hbbp-fleet diff profiles --service web --before version=4.1 --after version=4.2
@@ -145,14 +157,38 @@ fn hand_on(command: &str, files: &[PathBuf], options: &[OsString]) -> anyhow::Re
     Ok(ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)))
 }
 
+/// Has `hbbp` write a report of slices into a file, and returns what it says beside it, line by line.
+///
+/// # Errors
+/// It cannot be started, or makes no report.
+pub fn make(
+    command: &str,
+    slices: &[&Path],
+    options: &[&str],
+    programs: &Programs,
+    report: &Path,
+) -> anyhow::Result<Vec<String>> {
+    let mut hbbp = hbbp();
+    hbbp.arg(command).args(slices).args(options).args(["--color", "never"]);
+    hbbp.args(programs.binary.iter().flat_map(|binary| ["--binary".as_ref(), binary.as_os_str()]));
+    hbbp.args(programs.symfs.iter().flat_map(|folder| ["--symfs".as_ref(), folder.as_os_str()]));
+    let output = hbbp.stdin(Stdio::null()).stdout(File::create(report)?).stderr(Stdio::piped()).output();
+    let output = output.map_err(|error| is_not_there(&hbbp, error))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    if !output.status.success() {
+        bail!("`hbbp {command}` has failed ({}): {}", output.status, said.trim_end().trim_start_matches("hbbp: "));
+    }
+    Ok(said.lines().map(|line| line.trim_start_matches("hbbp: ").to_owned()).collect())
+}
+
 /// The command that makes reports: what `HBBP` names, what is beside this program, or what is in PATH.
-pub fn hbbp() -> Command {
+fn hbbp() -> Command {
     let beside = std::env::current_exe().ok().map(|path| path.with_file_name("hbbp")).filter(|path| path.is_file());
     Command::new(std::env::var_os("HBBP").map(PathBuf::from).or(beside).unwrap_or_else(|| "hbbp".into()))
 }
 
 /// Why it cannot be started.
-pub fn is_not_there(hbbp: &Command, error: std::io::Error) -> anyhow::Error {
+fn is_not_there(hbbp: &Command, error: std::io::Error) -> anyhow::Error {
     let program = Path::new(hbbp.get_program()).display();
     if error.kind() == std::io::ErrorKind::NotFound {
         anyhow::anyhow!(

@@ -158,7 +158,29 @@ const SLICES: usize = 16;
 /// There is nothing in it, it is part of what was put together, or the store cannot be read.
 pub async fn sum(engine: &Engine, selection: &Selection, with: Slices) -> anyhow::Result<(Flow, Vec<String>)> {
     let mut notes = Vec::new();
-    let Selected { mut merge, of_parts } = selected(engine, selection, &mut notes).await?;
+    let selected = selected(engine, selection, &mut notes).await?;
+    let of_builds = match &selection.build {
+        None => None,
+        Some(build) => Some(builds(engine, build, &mut notes).await?),
+    };
+    Ok((sum_of(engine, (selection, with), selected, of_builds, &mut notes).await?, notes))
+}
+
+/// Parts, each with a module that ran in it and has a build id.
+pub type Builds = Vec<(String, String)>;
+
+/// The sum of what ran in these builds; without any, of all that ran.
+///
+/// # Errors
+/// The store cannot be read, or no reader takes so large a sum.
+pub async fn sum_of(
+    engine: &Engine,
+    (selection, with): (&Selection, Slices),
+    selected: Selected,
+    of_builds: Option<Builds>,
+    notes: &mut Vec<String>,
+) -> anyhow::Result<Flow> {
+    let Selected { mut merge, of_parts } = selected;
     let with = if is_exact(engine, &selection.of_recordings()).await? { Slices::Together } else { with };
     if with == Slices::Apart {
         merge.slices.resize_with(SLICES, FlowBuilder::default);
@@ -170,10 +192,10 @@ pub async fn sum(engine: &Engine, selection: &Selection, with: Slices) -> anyhow
         // They have the same indexes there.
         merge.slices.iter_mut().try_for_each(|slice| Places::default().add(slice, &rows))?;
     }
-    let of_build = match &selection.build {
+    let of_build = match of_builds {
         None => "true".to_owned(),
-        Some(build) => {
-            let (parts, modules): (Vec<_>, Vec<_>) = builds(engine, build, &mut notes).await?.into_iter().unzip();
+        Some(builds) => {
+            let (parts, modules): (Vec<_>, Vec<_>) = builds.into_iter().unzip();
             // Who reads the files knows nothing of the table.
             let of_modules = engine.among("module", &BTreeSet::from_iter(&modules));
             let of_modules = of_modules.unwrap_or_else(|| "true".to_owned());
@@ -207,7 +229,7 @@ pub async fn sum(engine: &Engine, selection: &Selection, with: Slices) -> anyhow
     }
     let flow = merge.finish();
     flow.check_counts().context("the sum is larger than any reader of profiles takes")?;
-    Ok((flow, notes))
+    Ok(flow)
 }
 
 /// The recordings of a slice.
@@ -345,7 +367,7 @@ pub const BUILDS: &str = "\
           JOIN (SELECT part AS timed, service, max(time) AS time FROM recordings GROUP BY part, service) ON of_part = timed)";
 
 /// The parts and modules that are of a build.
-async fn builds(engine: &Engine, build: &str, notes: &mut Vec<String>) -> anyhow::Result<Vec<(String, String)>> {
+async fn builds(engine: &Engine, build: &str, notes: &mut Vec<String>) -> anyhow::Result<Builds> {
     let wanted = build.to_ascii_lowercase();
     let mut builds = BTreeSet::new();
     for rows in engine.rows(BUILDS).await? {

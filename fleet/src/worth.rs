@@ -1,0 +1,277 @@
+//! What the evidence of older builds is worth to the newest: `hbbp diff` compares what ran of both, by function and by code.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use analyzer::flow::Flow;
+use anyhow::Context;
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, Float64Array, RecordBatch, StringArray};
+use datafusion::arrow::datatypes::{DataType, Field, Float64Type, Int64Type, Schema};
+use futures::TryStreamExt;
+use serde_json::Value;
+
+use crate::engine::{Engine, labelled};
+use crate::output::{say, say_how_far};
+use crate::reports::{Programs, make, write_flow};
+use crate::rows::{column, texts};
+use crate::selection::{BUILDS, Builds, Selection, Slices, selected, sum_of};
+
+/// The table of [`compare`].
+pub const COMPARED: &str = "compared";
+
+/// Of each side of a comparison, so much must be in code that was read, 0 to 1.
+const LEAST_READ: f64 = 0.5;
+
+/// How builds are compared.
+#[derive(clap::Args)]
+pub struct WorthArgs {
+    /// Compare what ran of older builds with what ran of the newest, for the rows that are printed
+    ///
+    /// Adds columns: which percent of what ran of older builds is in functions that ran in the newest, too, by name (percent_same_functions), and
+    /// in blocks whose code these functions still have, whatever their addresses are (percent_same_code); how far what ran of both overlaps, as the
+    /// sum of the smaller shares of each function (percent_overlap); and whether a new profile is worth building (new_profile: yes, no, unknown).
+    #[arg(long)]
+    pub compare: bool,
+
+    /// A new profile is worth building if the overlap is less than that, in percent
+    #[arg(long, value_name = "PERCENT", default_value_t = 80.0, value_parser = percent, requires = "compare")]
+    least: f64,
+
+    #[command(flatten)]
+    programs: Programs,
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let percent = text.parse().ok().filter(|percent| (0.0..=100.0).contains(percent));
+    percent.ok_or_else(|| "expected a number from 0 to 100".to_owned())
+}
+
+/// A row of `hbbp-fleet stale`.
+struct Row {
+    service: Option<String>,
+    path: String,
+    newest: String,
+    executions: bool,
+    /// All that ran of it was its newest build.
+    is_new: bool,
+}
+
+/// What a comparison says. Parts are percent of what was read; `None`: it is not known, or there is no older build.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Worth {
+    same_functions: Option<f64>,
+    same_code: Option<f64>,
+    overlap: Option<f64>,
+    new_profile: Option<&'static str>,
+}
+
+/// What `hbbp diff` says of every slice.
+const OF_ALL: &str = "nothing is known of its ±";
+
+const UNKNOWN: Worth = Worth { same_functions: None, same_code: None, overlap: None, new_profile: Some("unknown") };
+
+/// Compares older builds with the newest in each row that answers `sql`, and names the rows with the columns of the comparison [`COMPARED`].
+///
+/// # Errors
+/// The store cannot be read, or `hbbp` cannot compare.
+pub async fn compare(engine: &Engine, selection: &Selection, sql: &str, args: &WorthArgs) -> anyhow::Result<()> {
+    let answer = engine.ask(sql).await?;
+    let nothing = RecordBatch::new_empty(answer.schema());
+    let mut batches: Vec<RecordBatch> = answer.try_collect().await?;
+    if batches.is_empty() {
+        batches.push(nothing);
+    }
+    let rows = batches.iter().map(rows_of).collect::<anyhow::Result<Vec<_>>>()?;
+    let all = rows.iter().map(Vec::len).sum();
+    let folder = tempfile::tempdir()?;
+    let (mut compared, mut notes) = (Vec::new(), BTreeSet::new());
+    let mut number = 0;
+    for (batch, rows) in batches.iter().zip(rows) {
+        let mut worth = Vec::new();
+        for row in rows {
+            say_how_far(number, all, "files are compared");
+            number += 1;
+            let of_row = row.worth(engine, selection, args, folder.path(), &mut notes).await;
+            worth.push(of_row.with_context(|| row.name())?);
+        }
+        compared.push(with_columns(batch, &worth)?);
+    }
+    notes.iter().for_each(|note| say(note));
+    let schema = compared.first().context("no rows")?.schema();
+    engine.name_all(COMPARED, schema, compared)
+}
+
+fn rows_of(rows: &RecordBatch) -> anyhow::Result<Vec<Row>> {
+    let [services, paths, newest, counts] = ["service", "path", "newest", "counts"].map(|name| texts(rows, name));
+    let (services, paths, newest, counts) = (services?, paths?, newest?, counts?);
+    let builds = column(rows, "builds")?.as_primitive_opt::<Int64Type>().context("builds are no numbers")?;
+    let of_newest =
+        column(rows, "percent_of_newest")?.as_primitive_opt::<Float64Type>().context("percents are no numbers")?;
+    let row = |at: usize| Row {
+        service: services.is_valid(at).then(|| services.value(at).to_owned()),
+        path: paths.value(at).to_owned(),
+        newest: newest.value(at).to_owned(),
+        executions: counts.value(at) == "executions",
+        is_new: builds.value(at) == 1 && of_newest.value(at) > 0.0,
+    };
+    Ok((0..rows.num_rows()).map(row).collect())
+}
+
+fn with_columns(rows: &RecordBatch, worth: &[Worth]) -> anyhow::Result<RecordBatch> {
+    let numbers = |of: fn(&Worth) -> Option<f64>| {
+        let rounded = worth.iter().map(|worth| of(worth).map(|percent| (100.0 * percent).round() / 100.0));
+        Arc::new(rounded.collect::<Float64Array>()) as ArrayRef
+    };
+    let answers = worth.iter().map(|worth| worth.new_profile).collect::<StringArray>();
+    let more: [(&str, DataType, ArrayRef); 4] = [
+        ("percent_same_functions", DataType::Float64, numbers(|worth| worth.same_functions)),
+        ("percent_same_code", DataType::Float64, numbers(|worth| worth.same_code)),
+        ("percent_overlap", DataType::Float64, numbers(|worth| worth.overlap)),
+        ("new_profile", DataType::Utf8, Arc::new(answers)),
+    ];
+    let (mut fields, mut columns) = (rows.schema().fields().to_vec(), rows.columns().to_vec());
+    for (name, kind, column) in more {
+        fields.push(Arc::new(Field::new(name, kind, true)));
+        columns.push(column);
+    }
+    Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
+}
+
+impl Row {
+    fn name(&self) -> String {
+        let service = self.service.as_deref().unwrap_or("what has no service");
+        format!("{service} {} ({})", self.path, if self.executions { "executions" } else { "relative" })
+    }
+
+    async fn worth(
+        &self,
+        engine: &Engine,
+        selection: &Selection,
+        args: &WorthArgs,
+        folder: &Path,
+        notes: &mut BTreeSet<String>,
+    ) -> anyhow::Result<Worth> {
+        if self.is_new {
+            return Ok(Worth::default());
+        }
+        let mut note = |text: &str| {
+            notes.insert(format!("{}: {text}", self.name()));
+        };
+        let [older, newest] = self.flows(engine, selection).await?;
+        if older.range_total() <= 0.0 {
+            return Ok(Worth::default());
+        }
+        if newest.range_total() <= 0.0 {
+            note("nothing of the newest build ran in these recordings");
+            return Ok(UNKNOWN);
+        }
+        let files = [folder.join("older.flow"), folder.join("newest.flow")];
+        for (flow, file) in [older, newest].iter().zip(&files) {
+            write_flow(flow, file)?;
+        }
+        let report = folder.join("diff.json");
+        let slices = files.each_ref().map(|file| file.as_path());
+        let said = make("diff", &slices, &["--format", "json"], &args.programs, &report)?;
+        let report: Value = serde_json::from_slice(&fs::read(report)?)?;
+        let in_folder = format!("{}/", folder.display());
+        let said = said.iter().map(String::as_str).chain(texts_in(&report, "/degraded"));
+        said.filter(|line| !line.ends_with(OF_ALL)).for_each(|line| note(&line.replace(&in_folder, "")));
+        let unread = ["/before/unread", "/after/unread"].map(|name| number(&report, name));
+        for (unread, builds) in [(unread[0].as_ref(), "older builds"), (unread[1].as_ref(), "the newest build")] {
+            if let Some(unread) = unread.ok().filter(|unread| **unread > 0.0) {
+                note(&format!("{:.2} % of what ran of {builds} is in code that could not be read", 100.0 * unread));
+            }
+        }
+        of_report(&report, args.least)
+    }
+
+    /// What ran of older builds, and of the newest.
+    async fn flows(&self, engine: &Engine, selection: &Selection) -> anyhow::Result<[Flow; 2]> {
+        let only = format!("{} AND executions = {}", labelled("service", self.service.as_deref()), self.executions);
+        let selection = Selection { only: Some(only), ..selection.clone() };
+        let mut flows = Vec::new();
+        for is_newest in [false, true] {
+            let mut said = Vec::new();
+            let selected = selected(engine, &selection, &mut said).await?;
+            let builds = self.builds(engine, is_newest).await?;
+            flows.push(sum_of(engine, (&selection, Slices::Together), selected, Some(builds), &mut said).await?);
+        }
+        <[Flow; 2]>::try_from(flows).ok().context("two sums")
+    }
+
+    /// The builds of the file in the parts that are `selected`: the newest, or the others.
+    async fn builds(&self, engine: &Engine, is_newest: bool) -> anyhow::Result<Builds> {
+        let mut builds = Builds::new();
+        for rows in engine.rows(BUILDS).await? {
+            let (parts, modules, paths) = (texts(&rows, "of_part")?, texts(&rows, "of_module")?, texts(&rows, "path")?);
+            for ((part, module), path) in parts.iter().flatten().zip(modules.iter().flatten()).zip(paths.iter()) {
+                if path == Some(&self.path) && (module == self.newest) == is_newest {
+                    builds.push((part.to_owned(), module.to_owned()));
+                }
+            }
+        }
+        Ok(builds)
+    }
+}
+
+/// What a comparison of `hbbp diff` says, of the part of each side that was read.
+fn of_report(report: &Value, least: f64) -> anyhow::Result<Worth> {
+    let read = [1.0 - number(report, "/before/unread")?, 1.0 - number(report, "/after/unread")?];
+    if read.iter().any(|read| *read < LEAST_READ) {
+        return Ok(UNKNOWN);
+    }
+    let (mut same_functions, mut overlap) = (0.0, 0.0);
+    let functions = report.pointer("/functions").and_then(Value::as_array).context("`hbbp diff` has no functions")?;
+    for function in functions.iter().filter(|function| function["function"].is_string()) {
+        let [before, after] = [number(function, "/before")? / read[0], number(function, "/after")? / read[1]];
+        same_functions += if after > 0.0 { before } else { 0.0 };
+        overlap += before.min(after);
+    }
+    let same_code = number(report, "/before/same_code").context("this `hbbp` is older than `hbbp-fleet`")? / read[0];
+    let [same_functions, same_code, overlap] = [same_functions, same_code, overlap].map(|part| Some(100.0 * part));
+    let new_profile = Some(if overlap < Some(least) { "yes" } else { "no" });
+    Ok(Worth { same_functions, same_code, overlap, new_profile })
+}
+
+fn texts_in<'a>(report: &'a Value, name: &str) -> impl Iterator<Item = &'a str> {
+    report.pointer(name).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
+}
+
+fn number(report: &Value, name: &str) -> anyhow::Result<f64> {
+    report.pointer(name).and_then(Value::as_f64).with_context(|| format!("`hbbp diff` has no number at {name}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn report(unread: [f64; 2]) -> Value {
+        let function =
+            |name: Option<&str>, before: f64, after: f64| json!({"function": name, "before": before, "after": after});
+        json!({"before": {"unread": unread[0], "same_code": 0.3}, "after": {"unread": unread[1], "same_code": 0.1}, "functions": [
+            function(Some("same"), 0.3, 0.4), function(Some("gone"), 0.3, 0.0), function(Some("new"), 0.0, 0.6), function(None, 0.4, 0.0)]})
+    }
+
+    #[test]
+    fn parts_are_of_what_was_read() {
+        let worth = of_report(&report([0.4, 0.0]), 40.0).unwrap();
+        let close = |part: Option<f64>, expected: f64| (part.unwrap() - expected).abs() < 1e-9;
+        assert!(
+            close(worth.same_functions, 50.0) && close(worth.same_code, 50.0) && close(worth.overlap, 40.0),
+            "{worth:?}"
+        );
+        assert_eq!(of_report(&report([0.4, 0.0]), 60.0).unwrap().new_profile, Some("yes"));
+        assert_eq!(of_report(&report([0.4, 0.0]), 30.0).unwrap().new_profile, Some("no"));
+    }
+
+    #[test]
+    fn what_was_not_read_is_not_known() {
+        assert_eq!(of_report(&report([0.6, 0.0]), 80.0).unwrap(), UNKNOWN);
+        assert_eq!(of_report(&report([0.0, 1.0]), 80.0).unwrap(), UNKNOWN);
+        assert!(of_report(&json!({"before": {}}), 80.0).is_err());
+    }
+}
