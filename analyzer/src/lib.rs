@@ -69,3 +69,7 @@ pub use findings::{Findings, Searched};
 pub use formats::file_identity::FileIdentity;
 pub use progress::{Progress, Step};
 pub use simulated_core::Microarchitecture;
+
+#[cfg(test)]
+#[path = "../tests/synthetic/mod.rs"]
+mod synthetic;

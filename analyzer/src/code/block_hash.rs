@@ -47,14 +47,10 @@ fn is_address(image: &Image, value: u64) -> bool {
 }
 
 #[cfg(test)]
-#[path = "../../tests/synthetic/mod.rs"]
-mod synthetic;
-
-#[cfg(test)]
 mod tests {
     use super::super::Observed;
-    use super::synthetic::{Elf, TEXT, at, build, code, function};
     use super::*;
+    use crate::synthetic::{Elf, TEXT, at, build, code, function};
 
     /// The hash of the first block of some code, which is somewhere in a file.
     fn hash(code_of_block: &[u8], before: usize) -> u64 {

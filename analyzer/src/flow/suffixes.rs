@@ -150,13 +150,9 @@ impl Variants {
 }
 
 #[cfg(test)]
-#[path = "../../tests/synthetic/mod.rs"]
-mod synthetic;
-
-#[cfg(test)]
 mod tests {
-    use super::synthetic::{TEXT, code, function};
     use super::*;
+    use crate::synthetic::{TEXT, code, function};
 
     #[test]
     fn suffixes_of_compilers_are_taken_off() {
