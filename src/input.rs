@@ -596,7 +596,7 @@ impl AnalysisArgs {
         if asked.options {
             notes.extend(self.not_for_counts());
         }
-        let wants_errors = asked.errors && !flow.flow().slices.is_empty();
+        let wants_errors = asked.errors && !flow.flow().slices().is_empty();
         let mut found = None;
         if wants_errors || asked.mix.is_some() {
             let by = asked.mix.map(group_by).unwrap_or_default();

@@ -188,7 +188,7 @@ fn blocks_that_a_straight_line_jumps_over_did_not_run() {
         let code = AnalysedModule::of_flows(&[(flow, index)], binary);
         let starts: Vec<u64> = code.blocks.blocks().iter().map(|block| block.start.0).collect();
         assert_eq!(starts, [START, LOCKED, UNLOCKED, BACK]);
-        assert_eq!(code.executions(&flow.modules[index]), [75.0, 50.0, 25.0, 75.0]);
+        assert_eq!(code.executions(&flow.modules[index].ranges), [75.0, 50.0, 25.0, 75.0]);
         let ways = code.fall_throughs(&flow.modules[index].ranges);
         let ways: Vec<(u64, u64, f64)> = ways.iter().map(|way| (way.from.0, way.to.0, way.count)).collect();
         let behind_prefix = (LOCKED, BACK, 50.0);
@@ -215,7 +215,7 @@ fn check_ranges(fixture: &Fixture, blocks: usize) {
     let flow = analysed.flow();
     let (index, of) = flow.modules.iter().enumerate().find(|(_, of)| of.read).unwrap();
     let code = AnalysedModule::of_flows(&[(flow, index)], search.open(&of.module).unwrap());
-    let executions = code.executions(of);
+    let executions = code.executions(&of.ranges);
     // The same blocks as those that the recording was counted in.
     let counted_in = analysed.code(index, &search).unwrap();
     assert_eq!(code.blocks.blocks(), counted_in.blocks.blocks());

@@ -219,15 +219,11 @@ fn a_flow_that_cannot_be_is_told() {
         "expected an even number of hexadecimal digits",
     );
     check(&module("null", r#""ranges":[[1]],"branches":[],"samples":[]"#), "invalid length 1");
-    let of_slices =
-        |slices: &str| format!(r#"{},"slices":{slices}"#, module("null", r#""ranges":[],"branches":[],"samples":[]"#));
-    check(
-        &of_slices(r#"[[{"module":1,"ranges":[],"samples":[]}]]"#),
-        "a slice has a part of module 1, but there are 1",
-    );
-    check(&of_slices(r#"[[{"module":0,"ranges":[[9,8,1.0]],"samples":[]}]]"#), "a range from 0x9 to 0x8");
-    check(&of_slices(r#"[[{"module":0,"ranges":[],"samples":[[8,-1.0]]}]]"#), "a count of -1e0");
-    check(&of_slices(&format!("[[]{}]", ",[]".repeat(20))), "there are 21 slices, expected 20 at most");
+    let of_slice =
+        |slice: &str| module("null", &format!(r#""ranges":[],"branches":[],"samples":[],"slices":[{{{slice}}}]"#));
+    check(&of_slice(r#""slice":20,"ranges":[],"samples":[]"#), "/x has counts of slice 20, expected less than 20");
+    check(&of_slice(r#""slice":0,"ranges":[[9,8,1.0]],"samples":[]"#), "a range from 0x9 to 0x8");
+    check(&of_slice(r#""slice":0,"ranges":[],"samples":[[8,-1.0]]"#), "a count of -1e0");
     // No file like that: it can be merged, but is no profile of a binary.
     check(&module("null", r#""ranges":[[0,18446744073709551615,1.0]],"branches":[],"samples":[]"#), "there is no /x");
 }
@@ -240,16 +236,17 @@ fn what_slices_have_says_how_uncertain_sums_are() {
     let blocks = |executions: bool, slices: &str| -> Vec<Value> {
         let text = format!(
             r#"{{"schema":"hbbp-flow/1","executions":{executions},"inputs":3,"left_out":{{"streams":0.0,"branches":0.0,"samples":0.0}},
-            "modules":[{{"path":"{}","build_id":null,"read":true,"ranges":[[{A},{A_JNE},30],[{C},{D_JMP},60]],"branches":[],"samples":[]}}]{slices}}}"#,
+            "modules":[{{"path":"{}","build_id":null,"read":true,"ranges":[[{A},{A_JNE},30],[{C},{D_JMP},60]],"branches":[],"samples":[]{slices}}}]}}"#,
             setup.binary.display()
         );
         std::fs::write(&file, text).unwrap();
         let report: Value = serde_json::from_str(&stdout(&["blocks", &file, "--format", "json"])).unwrap();
         report["blocks"].as_array().unwrap().clone()
     };
-    let slice =
-        |count: u64| format!(r#"[{{"module":0,"ranges":[[{A},{A_JNE},{count}],[{C},{D_JMP},20]],"samples":[]}}]"#);
-    let slices = format!(r#","slices":[{},{},{}]"#, slice(10), slice(12), slice(8));
+    let slice = |(slice, count): (u64, u64)| {
+        format!(r#"{{"slice":{slice},"ranges":[[{A},{A_JNE},{count}],[{C},{D_JMP},20]],"samples":[]}}"#)
+    };
+    let slices = format!(r#","slices":[{}]"#, [(3, 10), (0, 12), (19, 8)].map(slice).join(","));
     let counts = |blocks: &[Value]| -> Vec<Value> { blocks.iter().map(|block| block["count"].clone()).collect() };
     let (plain, sliced, relative) = (blocks(true, ""), blocks(true, &slices), blocks(false, &slices));
     assert_eq!(counts(&plain), [30.0, 60.0, 60.0]);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 use analyzer::flow::Flow;
-use anyhow::{Context, bail};
+use anyhow::Context;
 
 use crate::cluster::ClusterArgs;
 use crate::engine::Engine;
@@ -157,6 +157,18 @@ fn hand_on(command: &str, files: &[PathBuf], options: &[OsString]) -> anyhow::Re
     Ok(ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)))
 }
 
+/// `hbbp` was started, and makes no report.
+#[derive(Debug)]
+pub struct HasFailed(String);
+
+impl std::fmt::Display for HasFailed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for HasFailed {}
+
 /// Has `hbbp` write a report of slices into a file, and returns what it says beside it, line by line.
 ///
 /// # Errors
@@ -176,7 +188,9 @@ pub fn make(
     let output = output.map_err(|error| is_not_there(&hbbp, error))?;
     let said = String::from_utf8_lossy(&output.stderr);
     if !output.status.success() {
-        bail!("`hbbp {command}` has failed ({}): {}", output.status, said.trim_end().trim_start_matches("hbbp: "));
+        let said = said.trim_end().trim_start_matches("hbbp: ");
+        let failed = format!("`hbbp {command}` has failed ({}): {said}", output.status);
+        return Err(HasFailed(failed).into());
     }
     Ok(said.lines().map(|line| line.trim_start_matches("hbbp: ").to_owned()).collect())
 }

@@ -6,6 +6,7 @@ use addresses::Svma;
 use analyzer::BuildId;
 use analyzer::flow::{Evidence, ExactCount, FlowBuilder, ModuleAddress};
 use analyzer::recording::Module;
+use analyzer::uncertainty::Slice;
 use anyhow::{Context, bail};
 use chrono::NaiveDate;
 use datafusion::arrow::array::{
@@ -129,17 +130,12 @@ pub fn count_in(column: &ArrayRef, row: usize) -> anyhow::Result<ExactCount> {
 }
 
 /// Adds rows to a flow: `module`, `read`, `kind`, `from_address`, `to_address`, `target`, `target_read`, `count`, `mispredicted`, as the
-/// table has them. The modules come from theirs. Where there are slices, rows say with a hexadecimal digit in `slice` which one they are of.
+/// table has them. The modules come from theirs. Where they have a `slice`, a hexadecimal digit says which one they are of.
 ///
 /// # Errors
 /// The rows say what cannot be: somebody else wrote them.
-pub fn add_flow(
-    builder: &mut FlowBuilder,
-    slices: &mut [FlowBuilder],
-    places: &Places,
-    rows: &RecordBatch,
-) -> anyhow::Result<()> {
-    let slice_of = if slices.is_empty() { None } else { Some(texts(rows, "slice")?) };
+pub fn add_flow(builder: &mut FlowBuilder, places: &Places, rows: &RecordBatch) -> anyhow::Result<()> {
+    let slices = rows.column_by_name("slice").map(|_| texts(rows, "slice")).transpose()?;
     let [modules, kinds, targets] = ["module", "kind", "target"].map(|name| texts(rows, name));
     let (modules, kinds, targets) = (modules?, kinds?, targets?);
     let [read, target_read] = ["read", "target_read"].map(|name| flags(rows, name));
@@ -163,13 +159,17 @@ pub fn add_flow(
         };
         let (count, mispredicted) = (count_in(count, row)?, count_in(mispredicted, row)?);
         builder.add(module, seen, count, mispredicted);
-        let slice = slice_of.and_then(|slices| u64::from_str_radix(slices.value(row), 16).ok()).unwrap_or_default();
-        // Their branches are of no use.
-        if let Some(slice) = slices.get_mut(slice as usize).filter(|_| !matches!(seen, Evidence::Branch(..))) {
-            slice.add(module, seen, count, mispredicted);
+        if let Some(slices) = slices {
+            builder.add_in_slice(slice_of(slices.value(row)), module, seen, count);
         }
     }
     Ok(())
+}
+
+/// The slice that the last letter of a part's name says: a hexadecimal digit, unless somebody else made the name.
+fn slice_of(letter: &str) -> Slice {
+    let other = || letter.bytes().map(usize::from).sum::<usize>() % 16;
+    Slice::of_index(usize::from_str_radix(letter, 16).unwrap_or_else(|_| other())).unwrap_or_default()
 }
 
 /// Where modules are in a flow that grows.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use analyzer::flow::{Flow, FlowBuilder, MOST_COUNT, Merge};
+use analyzer::flow::{Flow, MOST_COUNT, Merge};
 use anyhow::{Context, bail};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use datafusion::arrow::array::{AsArray, RecordBatch, StringArray};
@@ -149,8 +149,8 @@ pub enum Slices {
     Apart,
 }
 
-/// As many as there are hexadecimal digits: the slice that a part is in is the last one of its name, which is a hash of its content.
-const SLICES: usize = 16;
+/// Which of 16 slices a part is in, in SQL: the last digit of its name, which is a hash of its content.
+const SLICE: &str = "right(part, 1)";
 
 /// The sum of all that ran in a slice, as `hbbp merge` would have made it of the same recordings, and what is to be said of it.
 ///
@@ -181,16 +181,11 @@ pub async fn sum_of(
     notes: &mut Vec<String>,
 ) -> anyhow::Result<Flow> {
     let Selected { mut merge, of_parts } = selected;
-    let with = if is_exact(engine, &selection.of_recordings()).await? { Slices::Together } else { with };
-    if with == Slices::Apart {
-        merge.slices.resize_with(SLICES, FlowBuilder::default);
-    }
+    let is_apart = with == Slices::Apart && !is_exact(engine, &selection.of_recordings()).await?;
     let mut places = Places::default();
     let modules = format!("SELECT DISTINCT module, read, build_id, path FROM modules WHERE {of_parts}");
     for rows in engine.rows(&modules).await? {
         places.add(&mut merge.builder, &rows)?;
-        // They have the same indexes there.
-        merge.slices.iter_mut().try_for_each(|slice| Places::default().add(slice, &rows))?;
     }
     let of_build = match of_builds {
         None => "true".to_owned(),
@@ -213,19 +208,17 @@ pub async fn sum_of(
             format!("{of_modules} AND EXISTS (SELECT 1 FROM builds WHERE part = of_part AND module = of_module)")
         }
     };
-    let mut key = "module, read, kind, from_address, to_address, target, target_read".to_owned();
-    if with == Slices::Apart {
-        key += ", right(part, 1)";
-    }
+    let key = "module, read, kind, from_address, to_address, target, target_read";
+    let [slice, by_slice] =
+        if is_apart { [format!(", {SLICE} AS slice"), format!(", {SLICE}")] } else { Default::default() };
     let flow = format!(
-        "SELECT {}, sum(count) AS count, sum(mispredicted) AS mispredicted FROM flow \
-         WHERE {of_parts} AND {of_build} AND {} GROUP BY {key}",
-        key.replace("right(part, 1)", "right(part, 1) AS slice"),
+        "SELECT {key}{slice}, sum(count) AS count, sum(mispredicted) AS mispredicted FROM flow \
+         WHERE {of_parts} AND {of_build} AND {} GROUP BY {key}{by_slice}",
         selection.of_flow()
     );
     let mut answer = engine.ask(&flow).await?;
     while let Some(rows) = answer.next().await {
-        add_flow(&mut merge.builder, &mut merge.slices, &places, &rows?)?;
+        add_flow(&mut merge.builder, &places, &rows?)?;
     }
     let flow = merge.finish();
     flow.check_counts().context("the sum is larger than any reader of profiles takes")?;

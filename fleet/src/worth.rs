@@ -12,16 +12,16 @@ use datafusion::arrow::datatypes::{DataType, Field, Float64Type, Int64Type, Sche
 use futures::TryStreamExt;
 use serde_json::Value;
 
-use crate::engine::{Engine, labelled};
+use crate::engine::{Engine, labelled, literal};
 use crate::output::{say, say_how_far};
-use crate::reports::{Programs, make, write_flow};
+use crate::reports::{HasFailed, Programs, make, write_flow};
 use crate::rows::{column, texts};
 use crate::selection::{BUILDS, Builds, Selection, Slices, selected, sum_of};
 
 /// The table of [`compare`].
 pub const COMPARED: &str = "compared";
 
-/// Of each side of a comparison, so much must be in code that was read, 0 to 1.
+/// Of each side of a comparison, so much must be in functions with names, of code that was read, 0 to 1.
 const LEAST_READ: f64 = 0.5;
 
 /// How builds are compared.
@@ -173,7 +173,15 @@ impl Row {
         }
         let report = folder.join("diff.json");
         let slices = files.each_ref().map(|file| file.as_path());
-        let said = make("diff", &slices, &["--format", "json"], &args.programs, &report)?;
+        let said = match make("diff", &slices, &["--format", "json"], &args.programs, &report) {
+            Ok(said) => said,
+            // What fits no code of one file is no reason to say nothing of the others.
+            Err(error) if error.is::<HasFailed>() => {
+                note(&format!("{error:#}"));
+                return Ok(UNKNOWN);
+            }
+            Err(error) => return Err(error),
+        };
         let report: Value = serde_json::from_slice(&fs::read(report)?)?;
         let in_folder = format!("{}/", folder.display());
         let said = said.iter().map(String::as_str).chain(texts_in(&report, "/degraded"));
@@ -204,10 +212,11 @@ impl Row {
     /// The builds of the file in the parts that are `selected`: the newest, or the others.
     async fn builds(&self, engine: &Engine, is_newest: bool) -> anyhow::Result<Builds> {
         let mut builds = Builds::new();
-        for rows in engine.rows(BUILDS).await? {
-            let (parts, modules, paths) = (texts(&rows, "of_part")?, texts(&rows, "of_module")?, texts(&rows, "path")?);
-            for ((part, module), path) in parts.iter().flatten().zip(modules.iter().flatten()).zip(paths.iter()) {
-                if path == Some(&self.path) && (module == self.newest) == is_newest {
+        let of_path = format!("SELECT of_part, of_module FROM ({BUILDS}) WHERE path = {}", literal(&self.path));
+        for rows in engine.rows(&of_path).await? {
+            let (parts, modules) = (texts(&rows, "of_part")?, texts(&rows, "of_module")?);
+            for (part, module) in parts.iter().flatten().zip(modules.iter().flatten()) {
+                if (module == self.newest) == is_newest {
                     builds.push((part.to_owned(), module.to_owned()));
                 }
             }
@@ -218,18 +227,26 @@ impl Row {
 
 /// What a comparison of `hbbp diff` says, of the part of each side that was read.
 fn of_report(report: &Value, least: f64) -> anyhow::Result<Worth> {
-    let read = [1.0 - number(report, "/before/unread")?, 1.0 - number(report, "/after/unread")?];
+    let functions = report.pointer("/functions").and_then(Value::as_array).context("`hbbp diff` has no functions")?;
+    // Code that is in no function with a name is called by its place, such as `[.text+0x1230]`: that says nothing of another build.
+    let has_name = |function: &&Value| function["function"].as_str().is_some_and(|name| !name.starts_with('['));
+    let named: Vec<&Value> = functions.iter().filter(has_name).collect();
+    let mut read = [0.0; 2];
+    for (read, side) in read.iter_mut().zip(["/before", "/after"]) {
+        *read = named.iter().map(|function| number(function, side)).sum::<anyhow::Result<f64>>()?;
+    }
     if read.iter().any(|read| *read < LEAST_READ) {
         return Ok(UNKNOWN);
     }
     let (mut same_functions, mut overlap) = (0.0, 0.0);
-    let functions = report.pointer("/functions").and_then(Value::as_array).context("`hbbp diff` has no functions")?;
-    for function in functions.iter().filter(|function| function["function"].is_string()) {
+    for function in named {
         let [before, after] = [number(function, "/before")? / read[0], number(function, "/after")? / read[1]];
         same_functions += if after > 0.0 { before } else { 0.0 };
         overlap += before.min(after);
     }
     let same_code = number(report, "/before/same_code").context("this `hbbp` is older than `hbbp-fleet`")? / read[0];
+    // Code without a name can be the same, too.
+    let same_code = same_code.min(1.0);
     let [same_functions, same_code, overlap] = [same_functions, same_code, overlap].map(|part| Some(100.0 * part));
     let new_profile = Some(if overlap < Some(least) { "yes" } else { "no" });
     Ok(Worth { same_functions, same_code, overlap, new_profile })
@@ -249,29 +266,37 @@ mod tests {
 
     use super::*;
 
-    fn report(unread: [f64; 2]) -> Value {
-        let function =
-            |name: Option<&str>, before: f64, after: f64| json!({"function": name, "before": before, "after": after});
-        json!({"before": {"unread": unread[0], "same_code": 0.3}, "after": {"unread": unread[1], "same_code": 0.1}, "functions": [
-            function(Some("same"), 0.3, 0.4), function(Some("gone"), 0.3, 0.0), function(Some("new"), 0.0, 0.6), function(None, 0.4, 0.0)]})
+    /// Code that was not read has no name, nor has code in no function.
+    fn report(functions: &[(Option<&str>, f64, f64)]) -> Value {
+        let function = |(name, before, after): &(Option<&str>, f64, f64)| json!({"function": name, "before": before, "after": after});
+        let functions: Vec<Value> = functions.iter().map(function).collect();
+        json!({"before": {"same_code": 0.3}, "after": {"same_code": 0.1}, "functions": functions})
     }
 
     #[test]
     fn parts_are_of_what_was_read() {
-        let worth = of_report(&report([0.4, 0.0]), 40.0).unwrap();
+        let functions = [
+            (Some("same"), 0.3, 0.4),
+            (Some("gone"), 0.3, 0.0),
+            (Some("new"), 0.0, 0.6),
+            (None, 0.3, 0.0),
+            (Some("[.text+0x10]"), 0.1, 0.0),
+        ];
+        let worth = |least| of_report(&report(&functions), least).unwrap();
         let close = |part: Option<f64>, expected: f64| (part.unwrap() - expected).abs() < 1e-9;
+        let found = worth(40.0);
         assert!(
-            close(worth.same_functions, 50.0) && close(worth.same_code, 50.0) && close(worth.overlap, 40.0),
-            "{worth:?}"
+            close(found.same_functions, 50.0) && close(found.same_code, 50.0) && close(found.overlap, 40.0),
+            "{found:?}"
         );
-        assert_eq!(of_report(&report([0.4, 0.0]), 60.0).unwrap().new_profile, Some("yes"));
-        assert_eq!(of_report(&report([0.4, 0.0]), 30.0).unwrap().new_profile, Some("no"));
+        assert_eq!([60.0, 30.0].map(|least| worth(least).new_profile), [Some("yes"), Some("no")]);
     }
 
     #[test]
     fn what_was_not_read_is_not_known() {
-        assert_eq!(of_report(&report([0.6, 0.0]), 80.0).unwrap(), UNKNOWN);
-        assert_eq!(of_report(&report([0.0, 1.0]), 80.0).unwrap(), UNKNOWN);
+        let unread = [(Some("same"), 0.4, 1.0), (None, 0.6, 0.0)];
+        let stripped = [(Some("same"), 1.0, 0.4), (Some("[.text+0x1230]"), 0.0, 0.6)];
+        assert_eq!([&unread, &stripped].map(|functions| of_report(&report(functions), 80.0).unwrap()), [UNKNOWN; 2]);
         assert!(of_report(&json!({"before": {}}), 80.0).is_err());
     }
 }

@@ -155,7 +155,9 @@ fn a_cluster_gives_the_bytes_of_one_process_and_of_merge() {
     let on = ["--cluster", &cluster.url];
     let merged: Vec<&str> = files.iter().map(String::as_str).chain(binaries.iter().copied()).collect();
     assert_eq!(setup.slice("profiles", &on), setup.merged(&merged));
-    for selection in [&["--version", "1"][..], &["--since", "2025-11-22"], &["--build", "01"], &["--build", "latest"]] {
+    for selection in
+        [&["--slices"][..], &["--version", "1"], &["--since", "2025-11-22"], &["--build", "01"], &["--build", "latest"]]
+    {
         assert_eq!(
             setup.slice("profiles", &[selection, &on].concat()),
             setup.slice("profiles", selection),

@@ -46,15 +46,16 @@ fn sixteenths_add_up_to_the_slice() {
     };
     let (plain, mut apart) = (document(&[]), document(&["--slices"]));
     assert_eq!(setup.slice("store", &[]), setup.merged(&recordings.iter().map(String::as_str).collect::<Vec<_>>()));
-    let slices = apart.as_object_mut().unwrap().remove("slices").unwrap();
+    let mut slices = Vec::new();
+    for module in apart["modules"].as_array_mut().unwrap() {
+        slices.push(module.as_object_mut().unwrap().remove("slices").unwrap_or_default());
+    }
     assert_eq!(apart, plain);
-    let slices = slices.as_array().unwrap();
-    assert!((3..=9).contains(&slices.len()), "{} of nine recordings", slices.len());
-    for (index, module) in plain["modules"].as_array().unwrap().iter().enumerate() {
+    for (module, slices) in plain["modules"].as_array().unwrap().iter().zip(&slices) {
+        let slices = slices.as_array().map_or(&[][..], Vec::as_slice);
+        assert!(ranges(module).is_empty() || (3..=9).contains(&slices.len()), "{} of nine recordings", slices.len());
         for (first, last, count) in ranges(module) {
-            let parts =
-                slices.iter().flat_map(|parts| parts.as_array().unwrap()).filter(|part| part["module"] == index);
-            let same = parts.flat_map(ranges).filter(|range| (range.0, range.1) == (first, last));
+            let same = slices.iter().flat_map(ranges).filter(|range| (range.0, range.1) == (first, last));
             assert_eq!(same.map(|range| range.2).sum::<f64>(), count);
         }
     }

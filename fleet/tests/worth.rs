@@ -185,6 +185,10 @@ fn what_makes_no_sense_is_refused() {
     setup.said(&["ingest", &store, &setup.flow("b", "02", 1.0)]);
     let output = setup.fleet().env("HBBP", "/bin/false").args(["stale", &store, "--compare"]).output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{said}");
+    let unknown = String::from_utf8(output.stdout).unwrap().contains("unknown");
+    assert!(output.status.success() && unknown, "one file that cannot be compared: {said}");
     assert!(said.contains("`hbbp diff` has failed (exit status: 1)"), "{said}");
+    let output = setup.fleet().env("HBBP", "/nowhere/hbbp").args(["stale", &store, "--compare"]).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(1) && said.contains("/nowhere/hbbp is neither beside"), "{said}");
 }

@@ -3,8 +3,8 @@
 //! ```text
 //! {"schema":"hbbp-flow/1","executions":true,"inputs":2,"seen":9.0,"left_out":{"streams":0.0,"branches":0.0,"samples":0.0},
 //!  "modules":[{"path":"/bin/x","build_id":"01ab..","read":true,
-//!    "ranges":[[first,last,count],..],"branches":[[from,module,to,count,mispredicted],..],"samples":[[at,count],..]},..],
-//!  "slices":[[{"module":0,"ranges":[[first,last,count],..],"samples":[[at,count],..]},..],..]}
+//!    "ranges":[[first,last,count],..],"branches":[[from,module,to,count,mispredicted],..],"samples":[[at,count],..],
+//!    "slices":[{"slice":0,"ranges":[[first,last,count],..],"samples":[[at,count],..]},..]},..]}
 //! ```
 
 use std::io::{Read, Write};
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 /// The document's shape and its version.
 pub const SCHEMA: &str = "hbbp-flow/1";
 
-/// No flow has more slices.
+/// So many slices there are at most.
 pub const MOST_SLICES: usize = 20;
 
 /// No honest count is larger: a thousand years of executions at 10 GHz.
@@ -36,9 +36,6 @@ pub struct FlowDocument {
     pub left_out: LeftOut,
     /// Branches name modules by their place in this list.
     pub modules: Vec<FlowModule>,
-    /// What each slice has of the ranges and samples: how they differ says how uncertain the counts are. Empty where that is not known.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub slices: Vec<Vec<FlowPart>>,
 }
 
 /// What is in no module's flow, in executions.
@@ -67,13 +64,17 @@ pub struct FlowModule {
     pub branches: Vec<FlowBranch>,
     /// Samples by instruction.
     pub samples: Vec<FlowSample>,
+    /// What slices of the recordings have of the ranges and samples: how they differ says how uncertain the counts are. Empty where that is not
+    /// known, or nothing ran.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slices: Vec<FlowSlice>,
 }
 
-/// What a slice has of a module.
+/// What a slice of the recordings has of a module.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct FlowPart {
-    /// Index of the module, in [`FlowDocument::modules`].
-    pub module: usize,
+pub struct FlowSlice {
+    /// Which slice: below [`MOST_SLICES`].
+    pub slice: usize,
     /// What ran one instruction after the other.
     pub ranges: Vec<FlowRange>,
     /// Samples by instruction.
@@ -173,17 +174,14 @@ pub enum FlowDocumentError {
         /// How many there are.
         modules: usize,
     },
-    /// A slice has a part of a module that is not there.
-    #[error("a slice has a part of module {module}, but there are {modules}")]
-    PartOf {
-        /// The index that the part states.
-        module: usize,
-        /// How many there are.
-        modules: usize,
+    /// A slice that cannot be.
+    #[error("{path} has counts of slice {slice}, expected less than {MOST_SLICES}")]
+    Slice {
+        /// Path of the module.
+        path: String,
+        /// The slice that it states.
+        slice: usize,
     },
-    /// More slices than anything is made of.
-    #[error("there are {0} slices, expected {MOST_SLICES} at most")]
-    Slices(usize),
     /// A build id that is none.
     #[error("{path} has the build id `{build_id}`, expected an even number of hexadecimal digits")]
     BuildId {
@@ -222,7 +220,7 @@ struct Kind {
 impl FlowDocument {
     /// A document without modules.
     pub fn new(executions: bool, inputs: u64, seen: f64, left_out: LeftOut) -> Self {
-        Self { schema: SCHEMA.to_owned(), executions, inputs, seen, left_out, modules: Vec::new(), slices: Vec::new() }
+        Self { schema: SCHEMA.to_owned(), executions, inputs, seen, left_out, modules: Vec::new() }
     }
 
     /// Writes it as one line of JSON.
@@ -265,18 +263,7 @@ impl FlowDocument {
                 return Err(FlowDocumentError::BuildId { path: path.clone(), build_id: build_id.clone() });
             }
         }
-        self.modules.iter().try_for_each(|module| module.check(self.modules.len()))?;
-        if self.slices.len() > MOST_SLICES {
-            return Err(FlowDocumentError::Slices(self.slices.len()));
-        }
-        for FlowPart { module, ranges, samples } in self.slices.iter().flatten() {
-            let Some(of) = self.modules.get(*module) else {
-                return Err(FlowDocumentError::PartOf { module: *module, modules: self.modules.len() });
-            };
-            check_ranges(&of.path, ranges)?;
-            check_samples(&of.path, samples)?;
-        }
-        Ok(())
+        self.modules.iter().try_for_each(|module| module.check(self.modules.len()))
     }
 }
 
@@ -291,6 +278,13 @@ impl FlowModule {
             }
             possible(path, count)?;
             possible(path, mispredicted)?;
+        }
+        for FlowSlice { slice, ranges, samples } in &self.slices {
+            if *slice >= MOST_SLICES {
+                return Err(FlowDocumentError::Slice { path: path.clone(), slice: *slice });
+            }
+            check_ranges(path, ranges)?;
+            check_samples(path, samples)?;
         }
         check_samples(path, &self.samples)
     }

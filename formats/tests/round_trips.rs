@@ -176,6 +176,7 @@ fn flow_module(modules: usize) -> impl Strategy<Value = FlowModule> {
             ranges,
             branches,
             samples,
+            slices: Vec::new(),
         },
     )
 }

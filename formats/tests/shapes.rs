@@ -74,6 +74,7 @@ fn flows_keep_their_bytes() {
         ranges: vec![FlowRange { first: Svma(16), last: Svma(32), count: 3.0 }],
         branches: vec![FlowBranch { from: Svma(32), module: 0, to: Svma(16), count: 2.5, mispredicted: 1.0 }],
         samples: vec![FlowSample { at: Svma(18), count: 7.0 }],
+        slices: Vec::new(),
     });
     let text = concat!(
         r#"{"schema":"hbbp-flow/1","executions":true,"inputs":2,"seen":9.0,"#,

@@ -15,6 +15,8 @@ use crate::recording::ModuleId;
 #[derive(Debug, Default)]
 pub struct AnalysedFlow {
     flow: Flow,
+    /// It has ranges: otherwise samples count.
+    has_ranges: bool,
     /// Of each module of the recording, which of the flow it is.
     indexes: HashMap<ModuleId, usize>,
     /// By module of the flow: whether it is several modules of the recording.
@@ -43,7 +45,8 @@ struct ChosenCounts {
 
 impl From<Flow> for AnalysedFlow {
     fn from(flow: Flow) -> Self {
-        AnalysedFlow { code: vec![None; flow.modules.len()], flow, ..AnalysedFlow::default() }
+        let has_ranges = flow.range_total() > 0.0;
+        AnalysedFlow { code: vec![None; flow.modules.len()], flow, has_ranges, ..AnalysedFlow::default() }
     }
 }
 
@@ -66,7 +69,8 @@ impl AnalysedFlow {
             _ => None,
         };
         let is_shared = shared(&indexes, flow.modules.len());
-        AnalysedFlow { code: parts.into_iter().map(only).collect(), flow, indexes, is_shared, chosen: None }
+        let has_ranges = flow.range_total() > 0.0;
+        AnalysedFlow { code: parts.into_iter().map(only).collect(), flow, has_ranges, indexes, is_shared, chosen: None }
     }
 
     /// Counts blocks as often as the chosen source says: `counts` are the code of the modules of the recording, and of each how often each block
@@ -121,7 +125,7 @@ impl AnalysedFlow {
 
     /// Blocks are counted by executions. Otherwise by what samples stand for.
     pub fn counts_executions(&self) -> bool {
-        self.chosen.is_some() || self.flow.range_total() > 0.0
+        self.chosen.is_some() || self.has_ranges
     }
 
     /// The counts are those of the source that was chosen for each block.
@@ -134,7 +138,7 @@ impl AnalysedFlow {
         let of = &self.flow.modules[index];
         match &self.chosen {
             Some(chosen) => chosen[index].ran(),
-            None if self.flow.range_total() > 0.0 => !of.ranges.is_empty(),
+            None if self.has_ranges => !of.ranges.is_empty(),
             None => !of.samples.is_empty(),
         }
     }
@@ -174,8 +178,8 @@ impl AnalysedFlow {
         let of = &self.flow.modules[index];
         match &self.chosen {
             Some(chosen) => chosen[index].in_blocks_of(code),
-            None if self.flow.range_total() > 0.0 => code.executions(of),
-            None => code.sampled(of),
+            None if self.has_ranges => code.executions(&of.ranges),
+            None => code.sampled(&of.samples),
         }
     }
 
@@ -184,7 +188,7 @@ impl AnalysedFlow {
         let of = &self.flow.modules[index];
         match &self.chosen {
             Some(chosen) => chosen[index].unread,
-            None if self.flow.range_total() > 0.0 => of.guessed_instructions(),
+            None if self.has_ranges => of.guessed_instructions(),
             None => of.sample_total(),
         }
     }
@@ -192,7 +196,7 @@ impl AnalysedFlow {
     /// That the file of a module is of another build, and how much of the module does not fit its code and is in no count, in sentences.
     pub fn misfits(&self, index: usize, code: &AnalysedModule) -> Vec<String> {
         let of: &ModuleFlow = &self.flow.modules[index];
-        let misfit = if self.chosen.is_some() { None } else { code.misfit(of, self.flow.range_total() > 0.0) };
+        let misfit = if self.chosen.is_some() { None } else { code.misfit(of, self.has_ranges) };
         self.other_build(index, code).into_iter().chain(misfit).collect()
     }
 

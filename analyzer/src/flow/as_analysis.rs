@@ -12,9 +12,9 @@ use crate::counting::{
     AnalysedModule, BlockCount, BlockSums, Code, CountScale, GroupBy, GroupId, Groups, LocatedIp, LocatedStream,
     ModuleCounts, ModuleHits, SlicedSums, count_module, mean_instruction_length,
 };
-use crate::flow::{AnalysedFlow, Flow, IpCount, ModuleFlow, RangeCount};
+use crate::flow::{AnalysedFlow, Flow, IpCount, ModuleFlow, RangeCount, SliceFlow};
 use crate::recording::{ModuleTable, Sources, StackStatistics, Weight};
-use crate::uncertainty::{CountKind, Design, Resampling, SLICES, SUMMED, Slice, SliceSet, SliceSums};
+use crate::uncertainty::{CountKind, Design, Resampling, SUMMED, SliceSet, SliceSums};
 use crate::{Analysis, CountedBlock, CountedModule, Origin, Summary};
 
 impl Analysis {
@@ -29,6 +29,7 @@ impl Analysis {
     ) -> Analysis {
         let by_ranges = flow.counts_executions();
         let source = if by_ranges { Source::Lbr } else { Source::Ebs };
+        let unit = unit(flow.flow(), by_ranges);
         let mut modules = ModuleTable::default();
         let (mut indexes, mut counted, mut misfits) = (HashMap::new(), Vec::new(), Vec::new());
         for (index, of) in flow.flow().modules.iter().enumerate().filter(|(index, _)| flow.has_counts(*index)) {
@@ -45,15 +46,14 @@ impl Analysis {
                         ran.iter().map(|(block, count)| (GroupId::default(), *block as u32, sums_of(source, *count)));
                     counted.push(ModuleCounts {
                         sums: sums.collect(),
-                        sliced: sliced(flow.flow(), index, &code, &ran),
+                        sliced: sliced(of, (by_ranges, unit), &code, &ran),
                         code: Code::Read(code),
                         ..ModuleCounts::new(id)
                     });
                 }
                 Err(why) => {
                     let why = flow.why_unread(index, why, search);
-                    let hits = hits(flow.flow(), index);
-                    let unread = count_module(id, &hits, Err(why), &StackStatistics::default());
+                    let unread = count_module(id, &hits(of, (by_ranges, unit)), Err(why), &StackStatistics::default());
                     counted.extend(unread.into_iter().map(without_streams));
                 }
             }
@@ -77,7 +77,7 @@ impl Analysis {
                     CountedBlock { index: *index, start, end, size, count }
                 };
                 let blocks: Vec<CountedBlock> = counts.sums.iter().map(block).collect();
-                let errors = (by_ranges && !executions).then_some(SUMMED);
+                let errors = (by_ranges && !executions && design.kind == CountKind::Sampled).then_some(SUMMED);
                 let sampled = sampled_rows(&counts, &blocks, &resampling, errors);
                 counts.sliced = Vec::new();
                 CountedModule { counts, blocks, sampled }
@@ -124,46 +124,56 @@ fn without_streams(mut counts: ModuleCounts) -> ModuleCounts {
     counts
 }
 
-/// What the slices of a flow tell of its uncertainty, of which these have counts; without slices, what its `origin` does.
+/// How uncertain a flow is, by the slices that have counts of it; if none has, by its `origin`.
 fn design(flow: &Flow, origin: Origin, slices: SliceSet) -> Design {
     // A burst has some 600 streams and a branch stack 32 at most: so there are no fewer of either.
     const STREAMS_OF_ONE: f64 = 1000.0;
-    if flow.slices.is_empty() {
+    if slices.is_empty() {
         return Design { kind: origin.kind_of_counts(), ..Design::default() };
     }
-    let observations = flow.inputs.max((flow.seen / STREAMS_OF_ONE) as u64);
+    // Where that is not known, nothing is said of what nobody saw.
+    let observations = if flow.seen > 0.0 { flow.inputs.max((flow.seen / STREAMS_OF_ONE) as u64) } else { u64::MAX };
     Design { kind: CountKind::Sampled, slices, observations }
 }
 
-/// The modules of each slice, where there are any.
-fn slices(flow: &Flow, index: usize) -> impl Iterator<Item = (Slice, &ModuleFlow)> {
-    Slice::all().zip(&flow.slices).filter_map(move |(slice, modules)| Some((slice, modules.get(index)?)))
+/// So many units of the sums of slices are one execution, or what a sample stands for: only their parts matter, and no sum of units is beyond 64
+/// bits.
+fn unit(flow: &Flow, by_ranges: bool) -> f64 {
+    const OF_ALL: f64 = (1_u64 << 48) as f64;
+    OF_ALL / if by_ranges { flow.range_total() } else { flow.sample_total() }
+}
+
+/// A count in such units, one at least of what was seen.
+fn units(count: f64, unit: f64) -> u64 {
+    (count * unit).ceil() as u64
 }
 
 /// What the slices have of blocks of a module that ran so often, in this order.
-fn sliced(flow: &Flow, index: usize, code: &AnalysedModule, ran: &[(usize, f64)]) -> Vec<SlicedSums> {
-    let by_ranges = flow.range_total() > 0.0;
-    let mut sums = vec![[0; SLICES]; ran.len()];
-    for (slice, of) in slices(flow, index) {
-        let counts = if by_ranges { code.executions(of) } else { code.sampled(of) };
+fn sliced(
+    of: &ModuleFlow,
+    (by_ranges, unit): (bool, f64),
+    code: &AnalysedModule,
+    ran: &[(usize, f64)],
+) -> Vec<SlicedSums> {
+    let mut sums = vec![SlicedSums::default(); ran.len()];
+    for SliceFlow { slice, ranges, samples } in &of.slices {
+        let counts = if by_ranges { code.executions(ranges) } else { code.sampled(samples) };
         for (sums, (block, _)) in sums.iter_mut().zip(ran) {
-            sums[slice.index()] = counts.get(*block).map_or(0, |count| SliceSums::units(Weight::of_executions(*count)));
+            let count = counts.get(*block).copied().unwrap_or_default();
+            let part = SliceSums::one(*slice, units(count, unit));
+            if by_ranges { sums.lbr.add(&part) } else { sums.ebs.add(&part) }
         }
     }
-    let one = |sums: &[u64; SLICES]| match SliceSums::of_array(sums) {
-        lbr if by_ranges => SlicedSums { lbr, ..SlicedSums::default() },
-        ebs => SlicedSums { ebs, ..SlicedSums::default() },
-    };
-    sums.iter().map(one).collect()
+    sums
 }
 
 /// What a module whose code is not known was seen as: its addresses are taken for offsets in its file.
-fn hits(flow: &Flow, index: usize) -> ModuleHits {
-    let Some(of) = flow.modules.get(index) else { return ModuleHits::default() };
+fn hits(of: &ModuleFlow, (by_ranges, unit): (bool, f64)) -> ModuleHits {
     let at = |address: Svma| FileOffset(address.0);
     let group = GroupId::default();
-    if flow.range_total() > 0.0 {
-        let slices = sums_by(flow, index, |of| of.ranges.iter().map(|range| ((range.first, range.last), range.count)));
+    if by_ranges {
+        let slices =
+            by_slice(of, unit, |slice| slice.ranges.iter().map(|range| ((range.first, range.last), range.count)));
         let stream = |range: &RangeCount| LocatedStream {
             group,
             burst: None,
@@ -176,7 +186,7 @@ fn hits(flow: &Flow, index: usize) -> ModuleHits {
         };
         return ModuleHits { streams: of.ranges.iter().map(stream).collect(), ..ModuleHits::default() };
     }
-    let slices = sums_by(flow, index, |of| of.samples.iter().map(|sample| (sample.at, sample.count)));
+    let slices = by_slice(of, unit, |slice| slice.samples.iter().map(|sample| (sample.at, sample.count)));
     let ip = |sample: &IpCount| LocatedIp {
         group,
         at: at(sample.at),
@@ -187,16 +197,16 @@ fn hits(flow: &Flow, index: usize) -> ModuleHits {
     ModuleHits { ips: of.samples.iter().map(ip).collect(), ..ModuleHits::default() }
 }
 
-/// What each slice has of the counts that `of` tells of a module, by what they are of.
-fn sums_by<'a, K, C>(flow: &'a Flow, index: usize, of: impl Fn(&'a ModuleFlow) -> C) -> HashMap<K, SliceSums>
+/// What each slice has of the counts that `counts` tells, by what they are of.
+fn by_slice<'a, K, C>(of: &'a ModuleFlow, unit: f64, counts: impl Fn(&'a SliceFlow) -> C) -> HashMap<K, SliceSums>
 where
     K: Hash + Eq,
     C: Iterator<Item = (K, f64)>,
 {
     let mut sums: HashMap<K, SliceSums> = HashMap::new();
-    for (slice, modules) in slices(flow, index) {
-        for (key, count) in of(modules) {
-            sums.entry(key).or_default().add(&SliceSums::of_weight(slice, Weight::of_executions(count)));
+    for slice in &of.slices {
+        for (key, count) in counts(slice) {
+            sums.entry(key).or_default().add(&SliceSums::one(slice.slice, units(count, unit)));
         }
     }
     sums

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::address::Svma;
 use crate::build_id::BuildId;
-use crate::flow::{BranchCount, ExactCount, Flow, IpCount, LeftOut, ModuleAddress, ModuleFlow, RangeCount};
+use crate::flow::{BranchCount, ExactCount, Flow, IpCount, LeftOut, ModuleAddress, ModuleFlow, RangeCount, SliceFlow};
 use crate::recording::Module;
+use crate::uncertainty::Slice;
 
 /// A flow that grows. Its sums do not depend on the order in which counts are added.
 #[derive(Debug, Default)]
@@ -51,8 +52,15 @@ enum Identity {
 struct Growing {
     module: Module,
     read: bool,
-    ranges: BTreeMap<(Svma, Svma), ExactCount>,
+    counts: Counts,
     branches: BTreeMap<(Svma, ModuleAddress), (ExactCount, ExactCount)>,
+    slices: BTreeMap<Slice, Counts>,
+}
+
+/// Ranges and samples.
+#[derive(Debug, Default)]
+struct Counts {
+    ranges: BTreeMap<(Svma, Svma), ExactCount>,
     samples: BTreeMap<Svma, ExactCount>,
 }
 
@@ -66,8 +74,8 @@ impl FlowBuilder {
         let next = self.modules.len();
         let index = *self.indexes.entry(identity).or_insert(next);
         if index == next {
-            let (ranges, branches, samples) = Default::default();
-            self.modules.push(Growing { module: module.clone(), read, ranges, branches, samples });
+            let (counts, branches, slices) = Default::default();
+            self.modules.push(Growing { module: module.clone(), read, counts, branches, slices });
         }
         let known = &mut self.modules[index].module;
         if name_of(module) < name_of(known) {
@@ -89,7 +97,8 @@ impl FlowBuilder {
             let branch =
                 move |(&(from, to), &(count, mispredicted))| (index, Evidence::Branch(from, to), count, mispredicted);
             let sample = move |(&at, &count)| (index, Evidence::Sample(at), count, none);
-            of.ranges.iter().map(range).chain(of.branches.iter().map(branch)).chain(of.samples.iter().map(sample))
+            let Counts { ranges, samples } = &of.counts;
+            ranges.iter().map(range).chain(of.branches.iter().map(branch)).chain(samples.iter().map(sample))
         })
     }
 
@@ -97,13 +106,23 @@ impl FlowBuilder {
     pub fn add(&mut self, module: usize, seen: Evidence, count: ExactCount, mispredicted: ExactCount) {
         let of = &mut self.modules[module];
         match seen {
-            Evidence::Range(first, last) => *of.ranges.entry((first, last)).or_default() += count,
+            Evidence::Range(first, last) => of.counts.add_range((first, last), count),
             Evidence::Branch(from, to) => {
                 let sums = of.branches.entry((from, to)).or_default();
                 sums.0 += count;
                 sums.1 += mispredicted;
             }
-            Evidence::Sample(at) => *of.samples.entry(at).or_default() += count,
+            Evidence::Sample(at) => of.counts.add_sample(at, count),
+        }
+    }
+
+    /// Says that a slice has so much of what was seen in a module, as [`Self::add`] added it. Of branches no slice has anything.
+    pub fn add_in_slice(&mut self, slice: Slice, module: usize, seen: Evidence, count: ExactCount) {
+        let slices = &mut self.modules[module].slices;
+        match seen {
+            Evidence::Range(first, last) => slices.entry(slice).or_default().add_range((first, last), count),
+            Evidence::Sample(at) => slices.entry(slice).or_default().add_sample(at, count),
+            Evidence::Branch(..) => {}
         }
     }
 
@@ -141,14 +160,7 @@ impl FlowBuilder {
         }
         let finished = order.iter().map(|&index| self.modules[index].finish(&places)).collect();
         (
-            Flow {
-                executions,
-                inputs: 1,
-                seen: self.seen.to_f64(),
-                modules: finished,
-                left_out: self.left_out.into(),
-                slices: Vec::new(),
-            },
+            Flow { executions, inputs: 1, seen: self.seen.to_f64(), modules: finished, left_out: self.left_out.into() },
             places,
         )
     }
@@ -185,20 +197,34 @@ impl From<ExactLeftOut> for LeftOut {
 impl Growing {
     /// `places`: where each module is in the finished flow.
     fn finish(&mut self, places: &[usize]) -> ModuleFlow {
-        let range = |((first, last), count): (_, ExactCount)| RangeCount { first, last, count: count.to_f64() };
-        let sample = |(at, count): (Svma, ExactCount)| IpCount { at, count: count.to_f64() };
         let branch = |((from, to), (count, mispredicted)): ((Svma, ModuleAddress), (ExactCount, ExactCount))| {
             let to = ModuleAddress { module: places[to.module], at: to.at };
             BranchCount { from, to, count: count.to_f64(), mispredicted: mispredicted.to_f64() }
         };
         let mut branches: Vec<BranchCount> = std::mem::take(&mut self.branches).into_iter().map(branch).collect();
         branches.sort_unstable_by_key(|branch| (branch.from, branch.to));
-        ModuleFlow {
-            module: self.module.clone(),
-            read: self.read,
-            ranges: std::mem::take(&mut self.ranges).into_iter().map(range).collect(),
-            branches,
-            samples: std::mem::take(&mut self.samples).into_iter().map(sample).collect(),
-        }
+        let (ranges, samples) = std::mem::take(&mut self.counts).finish();
+        let slice = |(slice, counts): (Slice, Counts)| {
+            let (ranges, samples) = counts.finish();
+            SliceFlow { slice, ranges, samples }
+        };
+        let slices = std::mem::take(&mut self.slices).into_iter().map(slice).collect();
+        ModuleFlow { module: self.module.clone(), read: self.read, ranges, branches, samples, slices }
+    }
+}
+
+impl Counts {
+    fn add_range(&mut self, range: (Svma, Svma), count: ExactCount) {
+        *self.ranges.entry(range).or_default() += count;
+    }
+
+    fn add_sample(&mut self, at: Svma, count: ExactCount) {
+        *self.samples.entry(at).or_default() += count;
+    }
+
+    fn finish(self) -> (Vec<RangeCount>, Vec<IpCount>) {
+        let range = |((first, last), count): (_, ExactCount)| RangeCount { first, last, count: count.to_f64() };
+        let sample = |(at, count): (Svma, ExactCount)| IpCount { at, count: count.to_f64() };
+        (self.ranges.into_iter().map(range).collect(), self.samples.into_iter().map(sample).collect())
     }
 }

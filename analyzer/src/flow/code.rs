@@ -4,7 +4,7 @@ use crate::address::Svma;
 use crate::binaries::Binary;
 use crate::code::{Observed, Terminator};
 use crate::counting::{AnalysedModule, Executions, IntervalSum};
-use crate::flow::{Flow, ModuleFlow, RangeCount};
+use crate::flow::{Flow, IpCount, ModuleFlow, RangeCount};
 
 /// Executions of the straight way from one block into the next.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -25,8 +25,9 @@ impl AnalysedModule {
         let (mut ips, mut targets, mut sources) = (Vec::new(), Vec::new(), Vec::new());
         for &(flow, module) in parts {
             let of = &flow.modules[module];
-            // Ranges of exact counts begin where blocks do; of bursts, some begin where the burst did.
-            let firsts = if flow.seen > 0.0 { &mut ips } else { &mut targets };
+            // Ranges of exact counts begin where blocks do; of bursts, some begin where the burst did. Relative counts are never exact.
+            let may_be_exact = flow.seen <= 0.0 && flow.executions;
+            let firsts = if may_be_exact { &mut targets } else { &mut ips };
             firsts.extend(of.ranges.iter().map(|range| range.first));
             ips.extend(of.samples.iter().map(|sample| sample.at));
             sources.extend(of.branches.iter().map(|branch| branch.from));
@@ -61,8 +62,8 @@ impl AnalysedModule {
     }
 
     /// Executions of each block along the ranges of a module: those that run through its last instruction.
-    pub fn executions(&self, of: &ModuleFlow) -> Vec<f64> {
-        self.sums(&of.ranges, |last, range| if self.blocks.blocks()[last].last == range.last { last + 1 } else { last })
+    pub fn executions(&self, ranges: &[RangeCount]) -> Vec<f64> {
+        self.sums(ranges, |last, range| if self.blocks.blocks()[last].last == range.last { last + 1 } else { last })
     }
 
     /// By block, executions of the ranges that begin in it or before and reach beyond: `end` says of the last block of a range up to which
@@ -80,9 +81,9 @@ impl AnalysedModule {
     }
 
     /// What the samples of each block stand for.
-    pub fn sampled(&self, of: &ModuleFlow) -> Vec<f64> {
+    pub fn sampled(&self, samples: &[IpCount]) -> Vec<f64> {
         let mut sums = vec![0.0; self.blocks.blocks().len()];
-        for sample in &of.samples {
+        for sample in samples {
             if let Some(block) = self.blocks.block_at(sample.at) {
                 sums[block] += sample.count;
             }

@@ -93,7 +93,7 @@ pub struct Comparison {
     /// Share of each side in files that are the same on both.
     pub same_files: [f64; 2],
     /// Share of each side in blocks whose code the function of the same name has on the other side, too, if it ran there: the same instructions,
-    /// wherever they and what they refer to lie.
+    /// wherever they and what they refer to lie. Of files that are the same, all that was read.
     pub same_code: [f64; 2],
     /// Share of each side in code that was not read.
     pub unread: [f64; 2],

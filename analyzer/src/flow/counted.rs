@@ -44,7 +44,7 @@ impl Counted {
         let open = || File::open(file).map(BufReader::new);
         let merged = || {
             let flow = Flow::read_json(open()?)?.placed(search);
-            let notes = vec![if flow.slices.is_empty() { OF_MERGED } else { OF_SLICES }.to_owned()];
+            let notes = vec![if flow.slices().is_empty() { OF_MERGED } else { OF_SLICES }.to_owned()];
             Ok(Counted { flow, origin: Origin::Flow, notes })
         };
         let mut begin = Vec::new();
@@ -71,7 +71,7 @@ impl Counted {
 const OF_MERGED: &str = "a merged file does not say what was weaker in its parts: nothing is known of its ±";
 
 /// The same of one that says what slices have of it.
-const OF_SLICES: &str = "a merged file does not say what was weaker in its parts; ± is by how they differ";
+const OF_SLICES: &str = "a merged file does not say what was weaker in its parts; ± is by how slices of these differ";
 
 /// So many bytes of a document say what it is, as `hbbp` writes it.
 const BEGIN: u64 = 256;

@@ -3,11 +3,14 @@
 
 use std::io::{Read, Write};
 
-use formats::flow::{FlowBranch, FlowDocument, FlowDocumentError, FlowModule, FlowPart, FlowRange, FlowSample};
+use formats::flow::{FlowBranch, FlowDocument, FlowDocumentError, FlowModule, FlowRange, FlowSample, FlowSlice};
 
 use crate::build_id::BuildId;
-use crate::flow::{BranchCount, ExactCount, Flow, FlowBuilder, IpCount, ModuleAddress, ModuleFlow, RangeCount};
+use crate::flow::{
+    BranchCount, Evidence, ExactCount, Flow, FlowBuilder, IpCount, ModuleAddress, ModuleFlow, RangeCount, SliceFlow,
+};
 use crate::recording::Module;
+use crate::uncertainty::Slice;
 
 impl Flow {
     /// Checks that it is such as [`Self::read_json`] takes: sums can become too large.
@@ -37,36 +40,35 @@ impl Flow {
     fn document(&self) -> FlowDocument {
         let mut document = FlowDocument::new(self.executions, self.inputs, self.seen, self.left_out);
         document.modules = self.modules.iter().map(document_module).collect();
-        document.slices = self.slices.iter().map(|modules| document_slice(modules)).collect();
         document
     }
 }
 
-fn document_slice(modules: &[ModuleFlow]) -> Vec<FlowPart> {
-    let ran = modules.iter().enumerate().filter(|(_, of)| !of.ranges.is_empty() || !of.samples.is_empty());
-    ran.map(|(module, of)| FlowPart { module, ranges: document_ranges(of), samples: document_samples(of) }).collect()
+fn document_ranges(ranges: &[RangeCount]) -> Vec<FlowRange> {
+    ranges.iter().map(|&RangeCount { first, last, count }| FlowRange { first, last, count }).collect()
 }
 
-fn document_ranges(of: &ModuleFlow) -> Vec<FlowRange> {
-    let range = |&RangeCount { first, last, count }: &RangeCount| FlowRange { first, last, count };
-    of.ranges.iter().map(range).collect()
-}
-
-fn document_samples(of: &ModuleFlow) -> Vec<FlowSample> {
-    of.samples.iter().map(|&IpCount { at, count }| FlowSample { at, count }).collect()
+fn document_samples(samples: &[IpCount]) -> Vec<FlowSample> {
+    samples.iter().map(|&IpCount { at, count }| FlowSample { at, count }).collect()
 }
 
 fn document_module(of: &ModuleFlow) -> FlowModule {
     let branch = |&BranchCount { from, to: ModuleAddress { module, at: to }, count, mispredicted }: &BranchCount| {
         FlowBranch { from, module, to, count, mispredicted }
     };
+    let slice = |of: &SliceFlow| FlowSlice {
+        slice: of.slice.index(),
+        ranges: document_ranges(&of.ranges),
+        samples: document_samples(&of.samples),
+    };
     FlowModule {
         path: of.module.path.clone(),
         build_id: of.module.build_id.as_ref().map(BuildId::to_string),
         read: of.read,
-        ranges: document_ranges(of),
+        ranges: document_ranges(&of.ranges),
         branches: of.branches.iter().map(branch).collect(),
-        samples: document_samples(of),
+        samples: document_samples(&of.samples),
+        slices: of.slices.iter().map(slice).collect(),
     }
 }
 
@@ -74,43 +76,34 @@ fn document_module(of: &ModuleFlow) -> FlowModule {
 fn of_document(document: &FlowDocument) -> Flow {
     let mut builder = FlowBuilder::default();
     (builder.seen, builder.left_out) = (ExactCount::of(document.seen), document.left_out.into());
-    let indexes = add_modules(&mut builder, document);
+    let mut index = |module: &FlowModule| {
+        let build_id = module.build_id.as_deref().and_then(BuildId::from_hex);
+        builder.module(&Module::named(module.path.clone(), build_id), module.read)
+    };
+    let indexes: Vec<usize> = document.modules.iter().map(&mut index).collect();
     for (of, &index) in document.modules.iter().zip(&indexes) {
-        add_counts(&mut builder, index, &of.ranges, &of.samples);
+        for (seen, count) in evidence(&of.ranges, &of.samples) {
+            builder.add(index, seen, count, ExactCount::default());
+        }
         for &FlowBranch { from, module, to, count, mispredicted } in &of.branches {
             // That there is such a module was checked before.
             let Some(&module) = indexes.get(module) else { continue };
             let to = ModuleAddress { module, at: to };
             builder.add_branch(index, BranchCount { from, to, count, mispredicted });
         }
-    }
-    let slice = |parts: &Vec<FlowPart>| {
-        let mut builder = FlowBuilder::default();
-        let indexes = add_modules(&mut builder, document);
-        for FlowPart { module, ranges, samples } in parts {
-            let Some(&index) = indexes.get(*module) else { continue };
-            add_counts(&mut builder, index, ranges, samples);
+        for FlowSlice { slice, ranges, samples } in &of.slices {
+            // That there is such a slice, too.
+            let Some(slice) = Slice::of_index(*slice) else { continue };
+            for (seen, count) in evidence(ranges, samples) {
+                builder.add_in_slice(slice, index, seen, count);
+            }
         }
-        builder.finish(document.executions).modules
-    };
-    let slices = document.slices.iter().map(slice).collect();
-    Flow { inputs: document.inputs, slices, ..builder.finish(document.executions) }
+    }
+    Flow { inputs: document.inputs, ..builder.finish(document.executions) }
 }
 
-/// The indexes that the modules of a document have in a flow that grows.
-fn add_modules(builder: &mut FlowBuilder, document: &FlowDocument) -> Vec<usize> {
-    let mut index = |module: &FlowModule| {
-        let build_id = module.build_id.as_deref().and_then(BuildId::from_hex);
-        builder.module(&Module::named(module.path.clone(), build_id), module.read)
-    };
-    document.modules.iter().map(&mut index).collect()
-}
-
-fn add_counts(builder: &mut FlowBuilder, index: usize, ranges: &[FlowRange], samples: &[FlowSample]) {
-    for &FlowRange { first, last, count } in ranges {
-        builder.add_range(index, RangeCount { first, last, count });
-    }
-    for &FlowSample { at, count } in samples {
-        builder.add_sample(index, IpCount { at, count });
-    }
+fn evidence(ranges: &[FlowRange], samples: &[FlowSample]) -> impl Iterator<Item = (Evidence, ExactCount)> {
+    let range = |of: &FlowRange| (Evidence::Range(of.first, of.last), ExactCount::of(of.count));
+    let sample = |of: &FlowSample| (Evidence::Sample(of.at), ExactCount::of(of.count));
+    ranges.iter().map(range).chain(samples.iter().map(sample))
 }

@@ -1,7 +1,7 @@
 //! Adding flows up, one at a time: memory grows with what is different in them, not with their number.
 
 use crate::address::Svma;
-use crate::flow::{BranchCount, Flow, FlowBuilder, IpCount, ModuleAddress, ModuleFlow, RangeCount};
+use crate::flow::{BranchCount, Flow, FlowBuilder, IpCount, ModuleAddress, RangeCount};
 use crate::recording::{Module, ModuleKind};
 
 /// A sum of flows, of recordings of different hosts and times. It does not depend on their order.
@@ -15,13 +15,11 @@ pub struct Merge {
     pub inputs: u64,
     /// All of them say how many streams were seen.
     pub seen_is_known: bool,
-    /// What slices have of it, where that is told apart: each knows the modules of `builder`, by the same indexes.
-    pub slices: Vec<FlowBuilder>,
 }
 
 impl Default for Merge {
     fn default() -> Self {
-        Merge { builder: FlowBuilder::default(), executions: true, inputs: 0, seen_is_known: true, slices: Vec::new() }
+        Merge { builder: FlowBuilder::default(), executions: true, inputs: 0, seen_is_known: true }
     }
 }
 
@@ -63,19 +61,16 @@ impl Merge {
         }
     }
 
-    /// The sum. It is in executions if all of the flows are; how many streams were seen is known if it is of all of them. Slices in which nothing
-    /// ran are not in it.
+    /// The sum. It is in executions if all of the flows are; how many streams were seen is known if it is of all of them.
     pub fn finish(self) -> Flow {
         let sum = self.builder.finish(self.executions);
         let seen = if self.seen_is_known { sum.seen } else { 0.0 };
-        let slices = self.slices.into_iter().map(|slice| slice.finish(self.executions).modules);
-        let has_counts = |of: &ModuleFlow| !of.ranges.is_empty() || !of.samples.is_empty();
-        let mut slices: Vec<Vec<ModuleFlow>> = slices.filter(|modules| modules.iter().any(has_counts)).collect();
-        // One alone differs from nothing.
-        if slices.len() < 2 {
-            slices.clear();
+        let mut sum = Flow { inputs: self.inputs, seen, ..sum };
+        // One slice alone differs from nothing.
+        if sum.slices().len() < 2 {
+            sum.modules.iter_mut().for_each(|of| of.slices.clear());
         }
-        Flow { inputs: self.inputs, seen, slices, ..sum }
+        sum
     }
 }
 

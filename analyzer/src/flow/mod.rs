@@ -47,6 +47,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::address::Svma;
 use crate::recording::Module;
+use crate::uncertainty::{Slice, SliceSet};
 
 /// What ran. The same input gives the same flow, for any number of threads.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -63,9 +64,6 @@ pub struct Flow {
     pub modules: Vec<ModuleFlow>,
     /// What is in none of them.
     pub left_out: LeftOut,
-    /// What each slice has of the ranges and samples, of all modules in the same order: how slices differ says how uncertain the counts are. Empty
-    /// where that is not known.
-    pub slices: Vec<Vec<ModuleFlow>>,
 }
 
 /// What ran of one module.
@@ -80,6 +78,21 @@ pub struct ModuleFlow {
     pub ranges: Vec<RangeCount>,
     /// Sorted by both ends, each once.
     pub branches: Vec<BranchCount>,
+    /// Sorted by address, each once.
+    pub samples: Vec<IpCount>,
+    /// What slices of the recordings have of the ranges and samples, sorted: how they differ says how uncertain the counts are. Empty where that is
+    /// not known, as in the flow of one recording, or nothing ran.
+    #[serde(skip)]
+    pub slices: Vec<SliceFlow>,
+}
+
+/// What a slice of the recordings has of a module.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SliceFlow {
+    /// Which one.
+    pub slice: Slice,
+    /// Sorted by both ends, each once.
+    pub ranges: Vec<RangeCount>,
     /// Sorted by address, each once.
     pub samples: Vec<IpCount>,
 }
@@ -144,6 +157,11 @@ impl Flow {
     /// Executions of all taken branches.
     pub fn branch_total(&self) -> f64 {
         self.modules.iter().map(ModuleFlow::branch_total).sum()
+    }
+
+    /// The slices that have something of it.
+    pub fn slices(&self) -> SliceSet {
+        SliceSet::of(self.modules.iter().flat_map(|of| &of.slices).map(|of| of.slice))
     }
 
     /// Whether any branch is marked as mispredicted. Where none is, as in bursts, nothing is known of that.

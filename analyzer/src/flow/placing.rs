@@ -4,7 +4,7 @@ use crate::address::Svma;
 use crate::binaries::BinarySearch;
 use crate::code::Image;
 use crate::flow::{
-    BranchCount, ExactCount, ExactLeftOut, Flow, FlowBuilder, IpCount, ModuleAddress, ModuleFlow, RangeCount,
+    BranchCount, Evidence, ExactCount, Flow, FlowBuilder, IpCount, ModuleAddress, ModuleFlow, RangeCount, SliceFlow,
 };
 use crate::recording::ModuleKind;
 
@@ -24,52 +24,48 @@ impl Flow {
             Some(image) => image.svma_of_file_offset(at.0),
             None => Some(at),
         };
-        let placed = |modules: &[ModuleFlow], seen: ExactCount, left_out: ExactLeftOut| {
-            let mut builder = FlowBuilder::default();
-            (builder.seen, builder.left_out) = (seen, left_out);
-            let read = modules.iter().zip(&images);
-            let indexes: Vec<usize> =
-                read.map(|(of, image)| builder.module(&of.module, of.read || image.is_some())).collect();
-            add_placed(&mut builder, modules, &indexes, place);
-            builder.finish(self.executions)
+        let mut builder = FlowBuilder::default();
+        (builder.seen, builder.left_out) = (ExactCount::of(self.seen), self.left_out.into());
+        let modules = self.modules.iter().zip(&images);
+        let indexes: Vec<usize> =
+            modules.map(|(of, image)| builder.module(&of.module, of.read || image.is_some())).collect();
+        let place_range = |module: usize, range: &RangeCount| {
+            let ends = place(module, range.first).zip(place(module, range.last));
+            ends.filter(|(first, last)| first <= last)
         };
-        let slices =
-            self.slices.iter().map(|modules| placed(modules, ExactCount::default(), ExactLeftOut::default()).modules);
-        let slices = slices.collect();
-        Flow { inputs: self.inputs, slices, ..placed(&self.modules, ExactCount::of(self.seen), self.left_out.into()) }
-    }
-}
-
-/// Adds what ran of modules, which have these indexes in a flow that grows, where its addresses are placed.
-fn add_placed(
-    builder: &mut FlowBuilder,
-    modules: &[ModuleFlow],
-    indexes: &[usize],
-    place: impl Fn(usize, Svma) -> Option<Svma>,
-) {
-    for (module, (of, &index)) in modules.iter().zip(indexes).enumerate() {
-        for range in &of.ranges {
-            match place(module, range.first).zip(place(module, range.last)) {
-                Some((first, last)) if first <= last => {
-                    builder.add_range(index, RangeCount { first, last, count: range.count });
+        for (module, (of, &index)) in self.modules.iter().zip(&indexes).enumerate() {
+            for range in &of.ranges {
+                match place_range(module, range) {
+                    Some((first, last)) => builder.add_range(index, RangeCount { first, last, count: range.count }),
+                    None => builder.left_out.streams += range.count,
                 }
-                _ => builder.left_out.streams += range.count,
             }
-        }
-        for branch in &of.branches {
-            match place(module, branch.from).zip(place(branch.to.module, branch.to.at)) {
-                Some((from, at)) => {
-                    let to = ModuleAddress { module: indexes[branch.to.module], at };
-                    builder.add_branch(index, BranchCount { from, to, ..*branch });
+            for branch in &of.branches {
+                match place(module, branch.from).zip(place(branch.to.module, branch.to.at)) {
+                    Some((from, at)) => {
+                        let to = ModuleAddress { module: indexes[branch.to.module], at };
+                        builder.add_branch(index, BranchCount { from, to, ..*branch });
+                    }
+                    None => builder.left_out.branches += branch.count,
                 }
-                None => builder.left_out.branches += branch.count,
+            }
+            for sample in &of.samples {
+                match place(module, sample.at) {
+                    Some(at) => builder.add_sample(index, IpCount { at, count: sample.count }),
+                    None => builder.left_out.samples += sample.count,
+                }
+            }
+            for SliceFlow { slice, ranges, samples } in &of.slices {
+                for range in ranges {
+                    let Some((first, last)) = place_range(module, range) else { continue };
+                    builder.add_in_slice(*slice, index, Evidence::Range(first, last), ExactCount::of(range.count));
+                }
+                for sample in samples {
+                    let Some(at) = place(module, sample.at) else { continue };
+                    builder.add_in_slice(*slice, index, Evidence::Sample(at), ExactCount::of(sample.count));
+                }
             }
         }
-        for sample in &of.samples {
-            match place(module, sample.at) {
-                Some(at) => builder.add_sample(index, IpCount { at, count: sample.count }),
-                None => builder.left_out.samples += sample.count,
-            }
-        }
+        Flow { inputs: self.inputs, ..builder.finish(self.executions) }
     }
 }

@@ -8,7 +8,7 @@
 //! blocks       the blocks of an analysis with their replicates
 //! rows         rows of two recordings, compared by name
 //! cost_errors  by what the costs of code may be wrong
-//! clocked      the same of code that bursts do not follow
+//! code_errors  the same of code that bursts do not follow, and of sums of recordings
 //! interval     from replicates to the width of an interval
 //! ```
 //!

@@ -24,14 +24,9 @@ impl SliceSums {
 
     /// Executions that are all in one slice.
     pub fn of_weight(slice: Slice, weight: Weight) -> Self {
-        Self::one(slice, Self::units(weight))
-    }
-
-    /// Executions in the units that are added up.
-    pub fn units(weight: Weight) -> u64 {
         // 2^-20 executions: 2^44 of them fit.
         const UNIT: u32 = 12;
-        u64::try_from(weight.0 >> UNIT).unwrap_or(u64::MAX)
+        Self::one(slice, u64::try_from(weight.0 >> UNIT).unwrap_or(u64::MAX))
     }
 
     /// By slice.

@@ -14,7 +14,7 @@ use std::ops::RangeInclusive;
 use serde::{Deserialize, Serialize};
 
 /// How many slices there are.
-pub const SLICES: usize = 20;
+pub const SLICES: usize = formats::flow::MOST_SLICES;
 
 /// One of the slices: below [`SLICES`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,6 +24,11 @@ impl Slice {
     /// All slices.
     pub fn all() -> impl Iterator<Item = Slice> {
         (0..SLICES as u8).map(Slice)
+    }
+
+    /// The one with this index, if there is one.
+    pub fn of_index(index: usize) -> Option<Slice> {
+        Slice::all().nth(index)
     }
 
     /// The index of its replicate.
