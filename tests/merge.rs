@@ -233,22 +233,32 @@ fn a_flow_that_cannot_be_is_told() {
 fn what_slices_have_says_how_uncertain_sums_are() {
     let Some(setup) = Setup::new() else { return };
     let file = setup.file("sliced");
-    let blocks = |executions: bool, slices: &str| -> Vec<Value> {
+    // Two ranges, at addresses, or at offsets in the file where these are so much less.
+    let ranges = |less: u64, counts: [u64; 2]| {
+        let [a, a_jne, c, d_jmp] = [A, A_JNE, C, D_JMP].map(|address| address - less);
+        format!("[[{a},{a_jne},{}],[{c},{d_jmp},{}]]", counts[0], counts[1])
+    };
+    let report = |path: &Path, executions: bool, less: u64, slices: &[(u64, u64)]| -> Vec<Value> {
+        let slice = |(slice, count): &(u64, u64)| {
+            format!(r#"{{"slice":{slice},"ranges":{},"samples":[]}}"#, ranges(less, [*count, 20]))
+        };
+        let slices: Vec<String> = slices.iter().map(slice).collect();
         let text = format!(
             r#"{{"schema":"hbbp-flow/1","executions":{executions},"inputs":3,"left_out":{{"streams":0.0,"branches":0.0,"samples":0.0}},
-            "modules":[{{"path":"{}","build_id":null,"read":true,"ranges":[[{A},{A_JNE},30],[{C},{D_JMP},60]],"branches":[],"samples":[]{slices}}}]}}"#,
-            setup.binary.display()
+            "modules":[{{"path":"{}","build_id":null,"read":{},"ranges":{},"branches":[],"samples":[],"slices":[{}]}}]}}"#,
+            path.display(),
+            less == 0,
+            ranges(less, [30, 60]),
+            slices.join(",")
         );
         std::fs::write(&file, text).unwrap();
         let report: Value = serde_json::from_str(&stdout(&["blocks", &file, "--format", "json"])).unwrap();
         report["blocks"].as_array().unwrap().clone()
     };
-    let slice = |(slice, count): (u64, u64)| {
-        format!(r#"{{"slice":{slice},"ranges":[[{A},{A_JNE},{count}],[{C},{D_JMP},20]],"samples":[]}}"#)
-    };
-    let slices = format!(r#","slices":[{}]"#, [(3, 10), (0, 12), (19, 8)].map(slice).join(","));
+    let slices = [(3, 10), (0, 12), (19, 8)];
     let counts = |blocks: &[Value]| -> Vec<Value> { blocks.iter().map(|block| block["count"].clone()).collect() };
-    let (plain, sliced, relative) = (blocks(true, ""), blocks(true, &slices), blocks(false, &slices));
+    let plain = report(&setup.binary, true, 0, &[]);
+    let [sliced, relative] = [true, false].map(|executions| report(&setup.binary, executions, 0, &slices));
     assert_eq!(counts(&plain), [30.0, 60.0, 60.0]);
     assert_eq!((counts(&sliced), counts(&relative)), (counts(&plain), counts(&plain)));
     assert!(plain.iter().all(|block| block["count_error"].is_null()), "{plain:?}");
@@ -257,19 +267,46 @@ fn what_slices_have_says_how_uncertain_sums_are() {
     assert!((error(&sliced) - 11.932).abs() < 0.002, "{sliced:?}");
     // Costs of code can be wrong, too.
     assert!(error(&relative) > error(&sliced) + 0.1, "{relative:?}");
-    // Code that cannot be read has its ±, as well.
-    let mut unread = 0;
-    let text = std::fs::read_to_string(&file).unwrap().replace(r#""read":true"#, r#""read":false"#);
-    std::fs::write(&file, text.replace(setup.binary.to_str().unwrap(), "/nowhere")).unwrap();
-    let report: Value = serde_json::from_str(&stdout(&["blocks", &file, "--format", "json"])).unwrap();
-    for block in report["blocks"].as_array().unwrap() {
-        unread += 1;
-        assert!(block["count_error"].as_f64().unwrap() > 0.0, "{block}");
-    }
-    assert!(unread > 1, "{report}");
+    // Code that could not be read, and can be now, and code that cannot.
+    const BEFORE_TEXT: u64 = 0x40_0000;
+    assert_eq!(report(&setup.binary, true, BEFORE_TEXT, &slices), sliced);
+    let unread = report(Path::new("/nowhere"), true, BEFORE_TEXT, &slices);
+    let all_have_it = unread.iter().all(|block| block["count_error"].as_f64().unwrap() > 0.0);
+    assert!(unread.len() > 1 && all_have_it, "{unread:?}");
     // Sums of such files have none.
     let merged = std::fs::read_to_string(setup.merge("merged", &[&file])).unwrap();
     assert!(!merged.contains("slices"), "{merged}");
+}
+
+/// Sums of a fleet can be very large: they are as uncertain as the same of small ones.
+#[test]
+fn large_sums_are_as_uncertain_as_small_ones() {
+    let Some(setup) = Setup::new() else { return };
+    let error = |factor: f64| -> f64 {
+        let slice = |(slice, count): (u64, f64)| {
+            let (few, rest) = (count * factor, 20.0 * factor);
+            format!(r#"{{"slice":{slice},"ranges":[[{A},{A_JNE},{few}],[{C},{D_JMP},{rest}]],"samples":[]}}"#)
+        };
+        let slices = [(0, 10.0), (1, 12.0), (2, 8.0)].map(slice).join(",");
+        let text = format!(
+            r#"{{"schema":"hbbp-flow/1","executions":true,"inputs":3,"left_out":{{"streams":0.0,"branches":0.0,"samples":0.0}},
+            "modules":[{{"path":"{}","build_id":null,"read":true,"ranges":[[{A},{A_JNE},{}],[{C},{D_JMP},{}]],"branches":[],"samples":[],
+            "slices":[{slices}]}}]}}"#,
+            setup.binary.display(),
+            30.0 * factor,
+            60.0 * factor
+        );
+        let file = setup.file("large");
+        std::fs::write(&file, text).unwrap();
+        let report: Value = serde_json::from_str(&stdout(&["blocks", &file, "--format", "json"])).unwrap();
+        let block = report["blocks"].as_array().unwrap().iter().find(|block| block["start"] == A).unwrap();
+        block["count_error"].as_f64().unwrap() / factor
+    };
+    let small = error(1.0);
+    assert!(small > 1.0, "{small}");
+    for factor in [1e-6, 1e6, 1e14, 1e18] {
+        assert!((error(factor) / small - 1.0).abs() < 1e-3, "{factor}: {} {small}", error(factor));
+    }
 }
 
 fn diff(before: &str, after: &str) -> Value {
