@@ -1,7 +1,8 @@
 //! What the evidence of older builds is worth to the newest: `hbbp diff` compares what ran of both, by function and by code.
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::File;
+use std::io::BufReader;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use anyhow::Context;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, Float64Array, RecordBatch, StringArray};
 use datafusion::arrow::datatypes::{DataType, Field, Float64Type, Int64Type, Schema};
 use futures::TryStreamExt;
-use serde_json::Value;
+use serde::Deserialize;
 
 use crate::engine::{Engine, labelled, literal};
 use crate::output::{say, say_how_far};
@@ -182,17 +183,20 @@ impl Row {
             }
             Err(error) => return Err(error),
         };
-        let report: Value = serde_json::from_slice(&fs::read(report)?)?;
+        let report = BufReader::new(File::open(report)?);
+        let report: Report = serde_json::from_reader(report).context("`hbbp diff` is of another version")?;
         let in_folder = format!("{}/", folder.display());
-        let said = said.iter().map(String::as_str).chain(texts_in(&report, "/degraded"));
+        let said = said.iter().chain(&report.degraded);
         said.filter(|line| !line.ends_with(OF_ALL)).for_each(|line| note(&line.replace(&in_folder, "")));
-        let unread = ["/before/unread", "/after/unread"].map(|name| number(&report, name));
-        for (unread, builds) in [(unread[0].as_ref(), "older builds"), (unread[1].as_ref(), "the newest build")] {
-            if let Some(unread) = unread.ok().filter(|unread| **unread > 0.0) {
-                note(&format!("{:.2} % of what ran of {builds} is in code that could not be read", 100.0 * unread));
+        for (side, builds) in [(&report.before, "older builds"), (&report.after, "the newest build")] {
+            if side.unread > 0.0 {
+                note(&format!(
+                    "{:.2} % of what ran of {builds} is in code that could not be read",
+                    100.0 * side.unread
+                ));
             }
         }
-        of_report(&report, args.least)
+        Ok(of_report(&report, args.least))
     }
 
     /// What ran of older builds, and of the newest.
@@ -225,52 +229,65 @@ impl Row {
     }
 }
 
+/// What is read of what `hbbp diff` says: blocks and lines can be many.
+#[derive(Debug, Deserialize)]
+struct Report {
+    before: Side,
+    after: Side,
+    degraded: Vec<String>,
+    functions: Vec<Function>,
+}
+
+/// Shares of a side, 0 to 1.
+#[derive(Debug, Deserialize)]
+struct Side {
+    unread: f64,
+    same_code: f64,
+}
+
+/// Its share of each side, 0 to 1.
+#[derive(Debug, Deserialize)]
+struct Function {
+    function: Option<String>,
+    before: f64,
+    after: f64,
+}
+
 /// What a comparison of `hbbp diff` says, of the part of each side that was read.
-fn of_report(report: &Value, least: f64) -> anyhow::Result<Worth> {
-    let functions = report.pointer("/functions").and_then(Value::as_array).context("`hbbp diff` has no functions")?;
+fn of_report(report: &Report, least: f64) -> Worth {
     // Code that is in no function with a name is called by its place, such as `[.text+0x1230]`: that says nothing of another build.
-    let has_name = |function: &&Value| function["function"].as_str().is_some_and(|name| !name.starts_with('['));
-    let named: Vec<&Value> = functions.iter().filter(has_name).collect();
-    let mut read = [0.0; 2];
-    for (read, side) in read.iter_mut().zip(["/before", "/after"]) {
-        *read = named.iter().map(|function| number(function, side)).sum::<anyhow::Result<f64>>()?;
-    }
+    let has_name = |of: &&Function| of.function.as_ref().is_some_and(|name| !name.starts_with('['));
+    let named = || report.functions.iter().filter(has_name);
+    let read = [named().map(|of| of.before).sum::<f64>(), named().map(|of| of.after).sum()];
     if read.iter().any(|read| *read < LEAST_READ) {
-        return Ok(UNKNOWN);
+        return UNKNOWN;
     }
     let (mut same_functions, mut overlap) = (0.0, 0.0);
-    for function in named {
-        let [before, after] = [number(function, "/before")? / read[0], number(function, "/after")? / read[1]];
+    for of in named() {
+        let [before, after] = [of.before / read[0], of.after / read[1]];
         same_functions += if after > 0.0 { before } else { 0.0 };
         overlap += before.min(after);
     }
-    let same_code = number(report, "/before/same_code").context("this `hbbp` is older than `hbbp-fleet`")? / read[0];
     // Code without a name can be the same, too.
-    let same_code = same_code.min(1.0);
+    let same_code = (report.before.same_code / read[0]).min(1.0);
     let [same_functions, same_code, overlap] = [same_functions, same_code, overlap].map(|part| Some(100.0 * part));
     let new_profile = Some(if overlap < Some(least) { "yes" } else { "no" });
-    Ok(Worth { same_functions, same_code, overlap, new_profile })
-}
-
-fn texts_in<'a>(report: &'a Value, name: &str) -> impl Iterator<Item = &'a str> {
-    report.pointer(name).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
-}
-
-fn number(report: &Value, name: &str) -> anyhow::Result<f64> {
-    report.pointer(name).and_then(Value::as_f64).with_context(|| format!("`hbbp diff` has no number at {name}"))
+    Worth { same_functions, same_code, overlap, new_profile }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     /// Code that was not read has no name, nor has code in no function.
-    fn report(functions: &[(Option<&str>, f64, f64)]) -> Value {
-        let function = |(name, before, after): &(Option<&str>, f64, f64)| json!({"function": name, "before": before, "after": after});
-        let functions: Vec<Value> = functions.iter().map(function).collect();
-        json!({"before": {"same_code": 0.3}, "after": {"same_code": 0.1}, "functions": functions})
+    fn report(functions: &[(Option<&str>, f64, f64)]) -> Report {
+        let function = |&(name, before, after): &(Option<&str>, f64, f64)| Function {
+            function: name.map(str::to_owned),
+            before,
+            after,
+        };
+        let [before, after] = [0.3, 0.1].map(|same_code| Side { unread: 0.0, same_code });
+        Report { before, after, degraded: Vec::new(), functions: functions.iter().map(function).collect() }
     }
 
     #[test]
@@ -282,7 +299,7 @@ mod tests {
             (None, 0.3, 0.0),
             (Some("[.text+0x10]"), 0.1, 0.0),
         ];
-        let worth = |least| of_report(&report(&functions), least).unwrap();
+        let worth = |least| of_report(&report(&functions), least);
         let close = |part: Option<f64>, expected: f64| (part.unwrap() - expected).abs() < 1e-9;
         let found = worth(40.0);
         assert!(
@@ -296,7 +313,6 @@ mod tests {
     fn what_was_not_read_is_not_known() {
         let unread = [(Some("same"), 0.4, 1.0), (None, 0.6, 0.0)];
         let stripped = [(Some("same"), 1.0, 0.4), (Some("[.text+0x1230]"), 0.0, 0.6)];
-        assert_eq!([&unread, &stripped].map(|functions| of_report(&report(functions), 80.0).unwrap()), [UNKNOWN; 2]);
-        assert!(of_report(&json!({"before": {}}), 80.0).is_err());
+        assert_eq!([&unread, &stripped].map(|functions| of_report(&report(functions), 80.0)), [UNKNOWN; 2]);
     }
 }
