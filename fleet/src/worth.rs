@@ -208,7 +208,9 @@ impl Row {
             let mut said = Vec::new();
             let selected = selected(engine, &selection, &mut said).await?;
             let builds = self.builds(engine, is_newest).await?;
-            flows.push(sum_of(engine, (&selection, Slices::Together), selected, Some(builds), &mut said).await?);
+            let flow = sum_of(engine, (&selection, Slices::Together), selected, Some(builds), &mut said).await?;
+            // Some ranges begin where bursts did: such are no blocks of either build.
+            flows.push(Flow { seen: flow.seen.max(1.0), ..flow });
         }
         <[Flow; 2]>::try_from(flows).ok().context("two sums")
     }

@@ -25,9 +25,8 @@ impl AnalysedModule {
         let (mut ips, mut targets, mut sources) = (Vec::new(), Vec::new(), Vec::new());
         for &(flow, module) in parts {
             let of = &flow.modules[module];
-            // Ranges of exact counts begin where blocks do; of bursts, some begin where the burst did. Relative counts are never exact.
-            let may_be_exact = flow.seen <= 0.0 && flow.executions;
-            let firsts = if may_be_exact { &mut targets } else { &mut ips };
+            // Ranges of exact counts begin where blocks do; of bursts, some begin where the burst did.
+            let firsts = if flow.seen > 0.0 { &mut ips } else { &mut targets };
             firsts.extend(of.ranges.iter().map(|range| range.first));
             ips.extend(of.samples.iter().map(|sample| sample.at));
             sources.extend(of.branches.iter().map(|branch| branch.from));
