@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use analyzer::flow::{Flow, MOST_COUNT, Merge};
+use analyzer::flow::{Flow, FlowBuilder, MOST_COUNT, Merge};
 use anyhow::{Context, bail};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use datafusion::arrow::array::{AsArray, RecordBatch, StringArray};
@@ -158,38 +158,40 @@ const SLICE: &str = "right(part, 1)";
 /// There is nothing in it, it is part of what was put together, or the store cannot be read.
 pub async fn sum(engine: &Engine, selection: &Selection, with: Slices) -> anyhow::Result<(Flow, Vec<String>)> {
     let mut notes = Vec::new();
-    let selected = selected(engine, selection, &mut notes).await?;
-    let of_builds = match &selection.build {
-        None => None,
-        Some(build) => Some(builds(engine, build, &mut notes).await?),
+    let Selected { merge, of_parts } = selected(engine, selection, &mut notes).await?;
+    let wanted = match &selection.build {
+        None => Wanted::All(merge),
+        Some(build) => Wanted::Builds(builds(engine, build, &mut notes).await?),
     };
-    Ok((sum_of(engine, (selection, with), selected, of_builds, &mut notes).await?, notes))
+    Ok((sum_of(engine, (selection, with), &of_parts, wanted, &mut notes).await?, notes))
 }
 
 /// Parts, each with a module that ran in it and has a build id.
 pub type Builds = Vec<(String, String)>;
 
-/// The sum of what ran in these builds; without any, of all that ran.
+/// What is added up of the recordings of a slice.
+pub enum Wanted {
+    /// All that ran, with what is known of the recordings as a whole.
+    All(Merge),
+    /// What ran in these builds.
+    Builds(Builds),
+}
+
+/// The sum of what is wanted of these parts.
 ///
 /// # Errors
 /// The store cannot be read, or no reader takes so large a sum.
 pub async fn sum_of(
     engine: &Engine,
     (selection, with): (&Selection, Slices),
-    selected: Selected,
-    of_builds: Option<Builds>,
+    of_parts: &str,
+    wanted: Wanted,
     notes: &mut Vec<String>,
 ) -> anyhow::Result<Flow> {
-    let Selected { mut merge, of_parts } = selected;
     let is_apart = with == Slices::Apart && !is_exact(engine, &selection.of_recordings()).await?;
-    let mut places = Places::default();
-    let modules = format!("SELECT DISTINCT module, read, build_id, path FROM modules WHERE {of_parts}");
-    for rows in engine.rows(&modules).await? {
-        places.add(&mut merge.builder, &rows)?;
-    }
-    let of_build = match of_builds {
-        None => "true".to_owned(),
-        Some(builds) => {
+    let (mut merge, of_build) = match wanted {
+        Wanted::All(merge) => (merge, "true".to_owned()),
+        Wanted::Builds(builds) => {
             let (parts, modules): (Vec<_>, Vec<_>) = builds.into_iter().unzip();
             // Who reads the files knows nothing of the table.
             let of_modules = engine.among("module", &BTreeSet::from_iter(&modules));
@@ -199,15 +201,22 @@ pub async fn sum_of(
             // Of the others, nothing ran in it. What a recording has in all of its modules, or in none, is not told apart by build.
             let condition = format!("{} AND part IN (SELECT of_part FROM builds)", selection.of_recordings());
             let (wholes, [executions, relative]) = wholes(engine, &condition).await?;
-            (merge.executions, merge.inputs, merge.seen_is_known) = (wholes.executions, wholes.inputs, false);
-            (merge.builder.seen, merge.builder.left_out) = Default::default();
+            let merge = Merge { builder: FlowBuilder::default(), seen_is_known: false, ..wholes };
             notes.push(format!(
                 "{} recordings have it; what is in no module is not counted, for it is of no build",
                 executions + relative
             ));
-            format!("{of_modules} AND EXISTS (SELECT 1 FROM builds WHERE part = of_part AND module = of_module)")
+            (
+                merge,
+                format!("{of_modules} AND EXISTS (SELECT 1 FROM builds WHERE part = of_part AND module = of_module)"),
+            )
         }
     };
+    let mut places = Places::default();
+    let modules = format!("SELECT DISTINCT module, read, build_id, path FROM modules WHERE {of_parts}");
+    for rows in engine.rows(&modules).await? {
+        places.add(&mut merge.builder, &rows)?;
+    }
     let key = "module, read, kind, from_address, to_address, target, target_read";
     let [slice, by_slice] =
         if is_apart { [format!(", {SLICE} AS slice"), format!(", {SLICE}")] } else { Default::default() };

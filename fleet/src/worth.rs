@@ -6,7 +6,7 @@ use std::io::BufReader;
 use std::path::Path;
 use std::sync::Arc;
 
-use analyzer::flow::Flow;
+use analyzer::flow::{Flow, OF_MERGED};
 use anyhow::Context;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, Float64Array, RecordBatch, StringArray};
 use datafusion::arrow::datatypes::{DataType, Field, Float64Type, Int64Type, Schema};
@@ -17,7 +17,7 @@ use crate::engine::{Engine, labelled, literal};
 use crate::output::{say, say_how_far};
 use crate::reports::{HasFailed, Programs, make, write_flow};
 use crate::rows::{column, texts};
-use crate::selection::{BUILDS, Builds, Selection, Slices, selected, sum_of};
+use crate::selection::{BUILDS, Builds, Selected, Selection, Slices, Wanted, selected, sum_of};
 
 /// The table of [`compare`].
 pub const COMPARED: &str = "compared";
@@ -67,9 +67,6 @@ struct Worth {
     overlap: Option<f64>,
     new_profile: Option<&'static str>,
 }
-
-/// What `hbbp diff` says of every slice.
-const OF_ALL: &str = "nothing is known of its ±";
 
 const UNKNOWN: Worth = Worth { same_functions: None, same_code: None, overlap: None, new_profile: Some("unknown") };
 
@@ -186,8 +183,9 @@ impl Row {
         let report = BufReader::new(File::open(report)?);
         let report: Report = serde_json::from_reader(report).context("`hbbp diff` is of another version")?;
         let in_folder = format!("{}/", folder.display());
+        // What is weaker in every slice says nothing of this one.
         let said = said.iter().chain(&report.degraded);
-        said.filter(|line| !line.ends_with(OF_ALL)).for_each(|line| note(&line.replace(&in_folder, "")));
+        said.filter(|line| !line.ends_with(OF_MERGED)).for_each(|line| note(&line.replace(&in_folder, "")));
         for (side, builds) in [(&report.before, "older builds"), (&report.after, "the newest build")] {
             if side.unread > 0.0 {
                 note(&format!(
@@ -203,29 +201,28 @@ impl Row {
     async fn flows(&self, engine: &Engine, selection: &Selection) -> anyhow::Result<[Flow; 2]> {
         let only = format!("{} AND executions = {}", labelled("service", self.service.as_deref()), self.executions);
         let selection = Selection { only: Some(only), ..selection.clone() };
-        let mut flows = Vec::new();
-        for is_newest in [false, true] {
-            let mut said = Vec::new();
-            let selected = selected(engine, &selection, &mut said).await?;
-            let builds = self.builds(engine, is_newest).await?;
-            let flow = sum_of(engine, (&selection, Slices::Together), selected, Some(builds), &mut said).await?;
+        let mut said = Vec::new();
+        let Selected { of_parts, .. } = selected(engine, &selection, &mut said).await?;
+        let (newest, older): (Builds, Builds) =
+            self.builds(engine).await?.into_iter().partition(|(_, module)| *module == self.newest);
+        let mut flows = [Flow::default(), Flow::default()];
+        for (sum, builds) in flows.iter_mut().zip([older, newest]) {
+            let wanted = Wanted::Builds(builds);
+            let flow = sum_of(engine, (&selection, Slices::Together), &of_parts, wanted, &mut said).await?;
             // Some ranges begin where bursts did: such are no blocks of either build.
-            flows.push(Flow { seen: flow.seen.max(1.0), ..flow });
+            *sum = Flow { seen: flow.seen.max(1.0), ..flow };
         }
-        <[Flow; 2]>::try_from(flows).ok().context("two sums")
+        Ok(flows)
     }
 
-    /// The builds of the file in the parts that are `selected`: the newest, or the others.
-    async fn builds(&self, engine: &Engine, is_newest: bool) -> anyhow::Result<Builds> {
+    /// The builds of the file in the parts that are `selected`.
+    async fn builds(&self, engine: &Engine) -> anyhow::Result<Builds> {
         let mut builds = Builds::new();
         let of_path = format!("SELECT of_part, of_module FROM ({BUILDS}) WHERE path = {}", literal(&self.path));
         for rows in engine.rows(&of_path).await? {
             let (parts, modules) = (texts(&rows, "of_part")?, texts(&rows, "of_module")?);
-            for (part, module) in parts.iter().flatten().zip(modules.iter().flatten()) {
-                if (module == self.newest) == is_newest {
-                    builds.push((part.to_owned(), module.to_owned()));
-                }
-            }
+            let pairs = parts.iter().flatten().zip(modules.iter().flatten());
+            builds.extend(pairs.map(|(part, module)| (part.to_owned(), module.to_owned())));
         }
         Ok(builds)
     }

@@ -67,8 +67,8 @@ impl Counted {
     }
 }
 
-/// What is weaker in every merged file.
-const OF_MERGED: &str = "a merged file does not say what was weaker in its parts: nothing is known of its ±";
+/// What is weaker in every merged file that does not say what slices have of it.
+pub const OF_MERGED: &str = "a merged file does not say what was weaker in its parts: nothing is known of its ±";
 
 /// The same of one that says what slices have of it.
 const OF_SLICES: &str = "a merged file does not say what was weaker in its parts; ± is by how slices of these differ";

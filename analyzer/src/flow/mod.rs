@@ -32,7 +32,7 @@ pub(crate) use analysed::ChosenCount;
 pub use builder::{Evidence, ExactLeftOut, FlowBuilder};
 pub use code::FallThrough;
 pub use comparison::{BlockName, BlocksOfLine, Comparison, FileOfLines, FunctionName, InstructionKind, Moved, compare};
-pub use counted::{Counted, CountedError};
+pub use counted::{Counted, CountedError, OF_MERGED};
 pub use exact_count::ExactCount;
 pub use executed::{ExecutedCode, ExecutedModule, executed_modules};
 pub use merge::Merge;
