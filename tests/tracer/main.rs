@@ -6,6 +6,7 @@ mod agents;
 mod agreement;
 mod attaching;
 mod bursts;
+mod by_cpu;
 mod chosen;
 mod code;
 mod counts;

@@ -524,3 +524,29 @@ pub fn compile(folder: &Path, name: &str, source: &str) -> Option<PathBuf> {
         }
     }
 }
+
+/// `waits US [child]`: computes for some 60 us, sleeps for `US`, and so on, for a minute; with `child`, a child does the same, in a function of its own.
+pub const WAITS: &str = r#"
+static volatile unsigned sink;
+KEEP unsigned often(unsigned x) { for (int i = 0; i < 3000; i++) x = x * 1664525u + 1013904223u ^ x >> 5; return x; }
+KEEP unsigned seldom(unsigned x) { for (int i = 0; i < 3000; i++) x = (x << 3 ^ x >> 7) + 77u; return x; }
+KEEP unsigned of_child(unsigned x) { for (int i = 0; i < 20000; i++) x = (x << 5 ^ x >> 9) + 99u; return x; }
+int main(int argc, char **argv) {
+    struct timespec until, rest = {0, 1000 * atol(argv[1])};
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    time_t end = until.tv_sec + 60;
+    int is_child = 0;
+    for (unsigned x = 1; until.tv_sec < end; clock_gettime(CLOCK_MONOTONIC, &until)) {
+        for (int i = 0; i < 6; i++) x = is_child ? of_child(x) : often(x);
+        for (int i = 0; i < 2 && !is_child; i++) x = seldom(x);
+        sink += x;
+        nanosleep(&rest, 0);
+        // The child begins when its parent is recorded: it has been asked to by then.
+        if (argc > 2 && !is_child && access(argv[2], F_OK) == 0) {
+            argc = 2;
+            is_child = fork() == 0;
+        }
+    }
+    return 0;
+}
+"#;

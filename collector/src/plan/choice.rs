@@ -15,6 +15,8 @@ pub struct Choice {
     pub source: CountsFrom,
     /// The events, in the order they are opened.
     pub events: Vec<EventSpec>,
+    /// They are events of CPUs, of which only what is of the recorded processes is kept.
+    pub by_cpu: bool,
     /// Everything that is less than it could be, in sentences.
     pub degradations: Vec<String>,
 }
@@ -37,7 +39,12 @@ pub fn choose(machine: &Machine, options: &Options, opener: &mut dyn EventOpener
 }
 
 fn walk(machine: &Machine, options: &Options, plan: &Plan, opener: &mut dyn EventOpener) -> Result<Choice, PlanError> {
-    let mut choice = Choice { source: CountsFrom::Other, events: Vec::new(), degradations: plan.degradations.clone() };
+    let mut choice = Choice {
+        source: CountsFrom::Other,
+        events: Vec::new(),
+        by_cpu: false,
+        degradations: plan.degradations.clone(),
+    };
     for chain in &plan.chains {
         descend(machine, options, chain, opener, &mut choice)?;
     }

@@ -9,6 +9,7 @@ use perfdata::{EventAttr, EventDescription};
 
 use crate::errno::Errno;
 use crate::machine::Machine;
+use crate::plan::choice::Choice;
 use crate::plan::event_spec::EventSpec;
 use crate::plan::request::Request;
 use crate::session::Summary;
@@ -28,6 +29,8 @@ pub(crate) struct KernelEvents {
     opened: Opened,
     /// They are events of threads, not of CPUs.
     of_threads: bool,
+    /// They count what others do than those who are recorded, too.
+    counts_others: bool,
     /// For each event, whether it is to count wherever its threads run, on a counter that it may have to share.
     may_be_multiplexed: Vec<bool>,
     /// For each ring, whether an event is left that can be polled for it; the index of the open event.
@@ -40,20 +43,22 @@ pub(crate) struct KernelEvents {
 }
 
 impl KernelEvents {
-    /// Of `specs`, which were opened with `attrs`.
+    /// Of the events of `choice`, which were opened with `attrs`.
     pub(crate) fn new(
         request: &Request,
         machine: &Machine,
-        specs: &[EventSpec],
+        choice: &Choice,
         attrs: Vec<EventAttr>,
         opened: Opened,
     ) -> Self {
+        let specs = &choice.events;
         let all_cpus = request.cpus.is_none() && specs.iter().all(|spec| spec.cpus.is_none());
         let poll_event =
             (0..opened.rings.len()).map(|ring| opened.events.iter().position(|event| event.ring == ring)).collect();
         Self {
             events: opened.descriptions(specs, &attrs),
-            of_threads: !request.target.is_by_cpu(),
+            of_threads: !request.target.is_by_cpu() && !choice.by_cpu,
+            counts_others: choice.by_cpu,
             may_be_multiplexed: specs.iter().map(|spec| all_cpus && shares_counters(spec.code.kind, machine)).collect(),
             specs: specs.to_vec(),
             attrs,
@@ -117,8 +122,10 @@ impl Producer for KernelEvents {
     fn conclude(&mut self, own: Range<usize>, summary: &mut Summary) {
         let all = self.opened.totals(&self.attrs, self.of_threads);
         let totals: Vec<Totals> = all.iter().zip(&self.before).map(|(all, before)| all.since(before)).collect();
-        for (event, totals) in summary.metadata.events[own].iter_mut().zip(&totals) {
-            count_event(event, totals);
+        if !self.counts_others {
+            for (event, totals) in summary.metadata.events[own].iter_mut().zip(&totals) {
+                count_event(event, totals);
+            }
         }
         let shared = self.specs.iter().zip(&totals).zip(&self.may_be_multiplexed);
         let multiplexed =

@@ -2,9 +2,11 @@
 
 mod again;
 pub(crate) mod build_id;
+mod by_cpu;
 mod cgroups;
 pub(crate) mod command;
 pub(crate) mod command_outcome;
+mod family;
 pub(crate) mod followed;
 pub(crate) mod kernel_code;
 mod kernel_events;
@@ -58,6 +60,7 @@ pub use crate::session::again::run_again;
 use crate::session::build_id::build_ids;
 use crate::session::command::{PreparedCommand, find_program};
 use crate::session::command_outcome::CommandStatus;
+use crate::session::family::Family;
 use crate::session::followed::{Attached, PlannedFollower};
 use crate::session::kernel_code::{BpfCode, KernelChanges, KernelCode, by_bpf};
 use crate::session::kernel_events::KernelEvents;
@@ -159,7 +162,7 @@ impl<'a> Session<'a> {
         let files = open_files();
         check_files(files, cpus(request, machine).len())?;
         let (mut choice, mut follower) = plan(request, machine)?;
-        let events = tasks(&request.target) * cpus(request, machine).len() * choice.events.len();
+        let events = tasks(&request.target, choice.by_cpu) * cpus(request, machine).len() * choice.events.len();
         let own = follower.as_ref().map_or(0, |follower| follower.files());
         match check_files(files, events + own) {
             Err(error) if request.tracer.is_open() => {
@@ -489,6 +492,10 @@ fn begin(
     recorder.control = Some(control);
     recorder.sampled_code =
         Some(SampledCode::new(made_code, RecordLayout::of_events(recorder.writer.events()), burst_id));
+    if let (true, Target::Processes(pids)) = (choice.by_cpu, &request.target) {
+        let layout = RecordLayout::of_events(recorder.writer.events());
+        recorder.family = Some(Family::new(layout, pids, !request.no_inherit));
+    }
     recorder.members = request.target.group().map(|group| Members::new(group.clone(), recorder.writer.events()));
     recorder.unseen_changes = unseen_changes;
     recorder.bpf = tells_of_bpf.then(|| BpfCode::new(RecordLayout::of_events(recorder.writer.events())));

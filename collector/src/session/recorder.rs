@@ -12,6 +12,7 @@ use perfdata::{RecordType, Writer};
 use crate::control::Control;
 use crate::errno::Errno;
 use crate::session::cgroups::Cgroups;
+use crate::session::family::Family;
 use crate::session::kernel_code::BpfCode;
 use crate::session::lead::Lead;
 use crate::session::made_code::SampledCode;
@@ -97,7 +98,11 @@ pub(crate) struct Recorder<W: Write> {
     pub(crate) sampled_code: Option<SampledCode>,
     /// Those of the control group that is recorded, if one is.
     pub(crate) members: Option<Members>,
+    /// Those whose records are kept, where there are others.
+    pub(crate) family: Option<Family>,
     pub(crate) writer: Writer<W>,
+    /// What the rings held that are read, and what one of them did.
+    rings: Vec<Vec<u8>>,
     ring: Vec<u8>,
     out: Vec<u8>,
     unmarked: usize,
@@ -130,6 +135,8 @@ impl<W: Write> Recorder<W> {
             unseen_changes: None,
             sampled_code: None,
             members: None,
+            family: None,
+            rings: Vec::new(),
             writer,
             ring: Vec::new(),
             out: Vec::new(),
@@ -260,9 +267,20 @@ impl<W: Write> Recorder<W> {
 
     /// Reads every ring once.
     pub(crate) fn round(&mut self, source: &mut dyn RingSource) -> Result<(), RecorderError> {
+        if let Some(family) = &mut self.family {
+            self.rings.resize_with(source.rings(), Vec::new);
+            for (ring, records) in self.rings.iter_mut().enumerate() {
+                records.clear();
+                source.drain(ring, records);
+            }
+            family.keep(&mut self.rings)?;
+        }
         for ring in 0..source.rings() {
             self.ring.clear();
-            source.drain(ring, &mut self.ring);
+            match self.rings.get_mut(ring) {
+                Some(kept) => std::mem::swap(kept, &mut self.ring),
+                None => source.drain(ring, &mut self.ring),
+            }
             if let Some(members) = &mut self.members {
                 members.complete(&mut self.ring, self.order.let_go())?;
             }

@@ -53,12 +53,13 @@ pub(crate) fn open_all(
             usual * page_size / 1024
         ));
     }
+    let by_cpu = choice.by_cpu || request.target.is_by_cpu();
     let session = SessionAttrs {
-        with_cpu: request.target.is_by_cpu() || request.cpus.is_some() || machine.core_pmus().count() > 1,
-        inherit: !request.no_inherit && !request.target.is_by_cpu(),
+        with_cpu: by_cpu || request.cpus.is_some() || machine.core_pmus().count() > 1,
+        inherit: !request.no_inherit && !by_cpu,
         enable_on_exec: request.target == Target::Command,
         lost_counts: machine.probes.lost_counts.works(),
-        exclude_idle: request.target.is_by_cpu() && choice.events.iter().all(|event| event.unit == Unit::Nanoseconds),
+        exclude_idle: by_cpu && choice.events.iter().all(|event| event.unit == Unit::Nanoseconds),
         // A quarter: three more have room for what comes until the reader is there.
         watermark: u32::try_from(pages.saturating_mul(page_size) / 4).unwrap_or(u32::MAX),
     };
@@ -66,6 +67,7 @@ pub(crate) fn open_all(
     let open = |threads: &Threads| open(&choice.events, &attrs, threads, &cpus, pages, request.ring_pages.is_none());
     let opened = match &request.target {
         Target::System => open(&Threads::All)?,
+        Target::Processes(_) if choice.by_cpu => open(&Threads::All)?,
         Target::Group(group) => open(&Threads::Group(group.clone()))?,
         Target::Command => open(&Threads::Of(command.iter().map(PreparedCommand::pid).collect()))?,
         Target::Threads(threads) => open(&Threads::Of(threads.clone()))?,
@@ -86,7 +88,7 @@ pub(crate) fn open_all(
         ));
     }
     missing_cpus(request, &machine.online, choice);
-    Ok((command, Some(KernelEvents::new(request, machine, &choice.events, attrs, opened))))
+    Ok((command, Some(KernelEvents::new(request, machine, choice, attrs, opened))))
 }
 
 /// The CPUs to record on.
@@ -94,9 +96,10 @@ pub(crate) fn cpus(request: &Request, machine: &Machine) -> CpuList {
     request.cpus.as_ref().map_or_else(|| machine.online.clone(), |cpus| cpus.intersection(&machine.online))
 }
 
-/// How many threads, or CPUs as a whole, events are opened on.
-pub(crate) fn tasks(target: &Target) -> usize {
+/// How many threads, or CPUs as a whole, events are opened on; `by_cpu`: they are of CPUs, whoever is recorded.
+pub(crate) fn tasks(target: &Target, by_cpu: bool) -> usize {
     match target {
+        _ if by_cpu => 1,
         Target::System | Target::Group(_) | Target::Command => 1,
         Target::Threads(threads) => threads.len(),
         Target::Processes(pids) => pids.iter().map(|&pid| threads(pid).len()).sum(),

@@ -60,6 +60,7 @@ impl PlannedSimulation {
         let named = |spec: EventSpec| EventSpec { base_name: format!("simulated/{}/", spec.base_name), ..spec };
         let ids = [placeholder()?, placeholder()?];
         let choice = Choice {
+            by_cpu: false,
             source: CountsFrom::BranchRecords,
             events: vec![tracking()],
             degradations: vec![SENTENCE.to_owned()],

@@ -67,6 +67,7 @@ impl Timing {
             burst_share: 1.0 - UNSEEN_SHARE,
             inherit: true,
             command: None,
+            by_cpu: false,
             group: None,
             clock: Clock::Time,
             searched: request.searched.clone(),
@@ -95,7 +96,7 @@ impl Timing {
 /// There are no events but that of bursts.
 fn choice(machine: &Machine, clock: TimerClock) -> Choice {
     let degradations = vec![sentence(machine, clock)];
-    Choice { source: CountsFrom::Clock, events: Vec::new(), degradations }
+    Choice { source: CountsFrom::Clock, events: Vec::new(), by_cpu: false, degradations }
 }
 
 /// Whether the machine allows it.

@@ -17,6 +17,7 @@ use crate::plan::choice::Choice;
 use crate::plan::event_spec::{EventSpec, Levels, Period, Provenance, Role, Unit};
 use crate::plan::periods::prime_from;
 use crate::plan::request::{Request, Target};
+use crate::session::by_cpu::by_cpu;
 use crate::session::followed::{Attached, Followed, Follows, PlannedFollower, agreeing};
 use crate::session::metadata::{count_event, event_metadata};
 use crate::session::open::{KernelOpener, Totals};
@@ -50,7 +51,15 @@ impl Tracing {
     /// # Errors
     /// The user wants it, and it cannot be.
     pub(crate) fn plan(request: &Request, machine: &Machine, choice: &mut Choice) -> Result<Option<Self>, RecordError> {
-        let Some(kind) = wanted(request, machine, choice) else { return Ok(None) };
+        let Some(kind) = wanted(request, machine, choice) else {
+            sample_within(request, 1.0, choice);
+            return Ok(None);
+        };
+        if kind == TracerKind::Lookahead
+            && let Some(events) = by_cpu(request, machine, &choice.events)
+        {
+            (choice.events, choice.by_cpu) = (events, true);
+        }
         let samples = !choice.events.is_empty();
         if !samples {
             // Something has to tell of mappings, names, forks and exits.
@@ -71,13 +80,14 @@ impl Tracing {
             burst_share: 1.0 - unseen_share(kind) - if samples { sample_share(kind) } else { 0.0 },
             inherit: !request.no_inherit,
             command: None,
+            by_cpu: choice.by_cpu,
             group,
             clock,
             searched: request.searched.clone(),
         };
         let id = placeholder()?;
         let (spec, cpus) = (spec(clock, options.overhead), machine.online.clone());
-        Ok(Some(Self { settings, spec, cpus, tasks: tasks(&request.target), id, sampled: 0 }))
+        Ok(Some(Self { settings, spec, cpus, tasks: tasks(&request.target, choice.by_cpu), id, sampled: 0 }))
     }
 
     /// The event of the bursts, which agrees with `first` in all that readers expect events to agree in.
@@ -91,7 +101,8 @@ impl Tracing {
 impl PlannedFollower for Tracing {
     /// The records of forks and execs have an event on each CPU.
     fn files(&self) -> usize {
-        if self.settings.visits() { self.tasks * self.cpus.len() } else { 0 }
+        let clocks = if self.settings.by_cpu { self.cpus.len() } else { 0 };
+        if self.settings.visits() { self.tasks * self.cpus.len() + clocks } else { 0 }
     }
 
     /// If the tracer was the tool's choice and cannot attach, that is a degradation.
@@ -266,11 +277,29 @@ fn sample_share(kind: TracerKind) -> f64 {
 
 /// Makes event samples so rare that bursts have most of the budget, where the user left it open.
 fn sample_less(request: &Request, kind: TracerKind, choice: &mut Choice) {
-    let rate_is_open = request.options.ebs_period.is_none() && request.options.frequency.is_none();
-    for event in choice.events.iter_mut().filter(|event| rate_is_open && event.unit == Unit::Nanoseconds) {
-        let period = SAMPLE.as_nanos() as f64 / (sample_share(kind) * request.tracer.overhead / 100.0);
-        event.period = Period::Every(prime_from((period as u64).clamp(1_000_000, 1_000_000_000)));
+    for event in clocks_of_open_rate(request, choice) {
+        event.period = Period::Every(period_within(request, sample_share(kind)));
     }
+}
+
+/// Makes samples of clocks no more frequent than this part of the budget allows, where the user left it open.
+fn sample_within(request: &Request, share: f64, choice: &mut Choice) {
+    for event in clocks_of_open_rate(request, choice) {
+        if let Period::Every(period) = &mut event.period {
+            *period = (*period).max(period_within(request, share));
+        }
+    }
+}
+
+fn clocks_of_open_rate<'a>(request: &Request, choice: &'a mut Choice) -> impl Iterator<Item = &'a mut EventSpec> {
+    let rate_is_open = request.options.ebs_period.is_none() && request.options.frequency.is_none();
+    choice.events.iter_mut().filter(move |event| rate_is_open && event.unit == Unit::Nanoseconds)
+}
+
+/// The period of a clock, ns, whose samples take this part of the budget.
+fn period_within(request: &Request, share: f64) -> u64 {
+    let period = SAMPLE.as_nanos() as f64 / (share * request.tracer.overhead / 100.0);
+    prime_from((period as u64).clamp(1_000_000, 1_000_000_000))
 }
 
 fn wanted(request: &Request, machine: &Machine, choice: &mut Choice) -> Option<TracerKind> {

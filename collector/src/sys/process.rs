@@ -214,6 +214,22 @@ pub(crate) fn user_time(id: u32) -> Option<Duration> {
     stat_field(id, 14)?.parse().ok().map(|hundredths: u64| Duration::from_millis(10 * hundredths))
 }
 
+/// How a thread has run so far: for so long, at so many times.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Scheduled {
+    pub(crate) ran: Duration,
+    pub(crate) times: u64,
+}
+
+/// How a thread has run so far, where the kernel says (`CONFIG_SCHED_INFO`).
+pub(crate) fn scheduled(pid: u32, tid: u32) -> Option<Scheduled> {
+    let schedstat = contents(&proc_path(pid).join(format!("task/{tid}/schedstat")));
+    // On the CPU, and waiting for it, ns; then how often it got it.
+    let mut numbers = std::str::from_utf8(&schedstat).ok()?.split_whitespace().map(|number| number.parse().ok());
+    let (ran, _, times) = (numbers.next()??, numbers.next()??, numbers.next()??);
+    Some(Scheduled { ran: Duration::from_nanos(ran), times })
+}
+
 /// The CPU a thread ran on last.
 pub(crate) fn last_cpu(id: u32) -> Option<usize> {
     stat_field(id, 39)?.parse().ok()

@@ -27,6 +27,8 @@ pub(crate) struct Settings {
     pub(crate) inherit: bool,
     /// The command, which begins to run when tracing has begun.
     pub(crate) command: Option<i32>,
+    /// Clocks of CPUs start the bursts of the processes that are recorded, not clocks of their threads.
+    pub(crate) by_cpu: bool,
     /// The control group that is recorded, if one is: who is in it may change.
     pub(crate) group: Option<ControlGroup>,
     pub(crate) clock: Clock,
@@ -60,6 +62,7 @@ impl Settings {
             burst_share: 1.0,
             inherit: true,
             command: None,
+            by_cpu: false,
             group: None,
             clock: Clock::Time,
             searched: Arc::default(),

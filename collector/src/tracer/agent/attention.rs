@@ -23,6 +23,16 @@ const WEIGHT: f64 = 0.25;
 
 const SIGNALS: EventData = EventData::new_u64(0);
 const HAPPENINGS: EventData = EventData::new_u64(1);
+const TURNS: EventData = EventData::new_u64(2);
+
+/// What has come that was waited for, besides signals.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Came {
+    /// Something happened to a process.
+    pub(crate) happenings: bool,
+    /// The clock of a CPU has overflowed.
+    pub(crate) turns: bool,
+}
 
 /// What the tracer waits for.
 pub(crate) struct Attention {
@@ -40,8 +50,12 @@ pub(crate) struct Attention {
 }
 
 impl Attention {
-    /// Of the calling thread.
-    pub(crate) fn new(sideband: &Sideband, seed: u64) -> Result<Self, Errno> {
+    /// Of the calling thread. `turns`: the clocks of CPUs, if there are any.
+    pub(crate) fn new<'a>(
+        sideband: &Sideband,
+        turns: impl Iterator<Item = BorrowedFd<'a>>,
+        seed: u64,
+    ) -> Result<Self, Errno> {
         let signals = SignalFd::block(&[libc::SIGCHLD, libc::SIGIO, realtime_signal()])
             .map_err(|error| Errno(error.raw_os_error().unwrap_or(libc::EINVAL)))?;
         let (quiet, full) = (epoll::create(CreateFlags::CLOEXEC)?, epoll::create(CreateFlags::CLOEXEC)?);
@@ -51,19 +65,24 @@ impl Attention {
             // Told of once. An event whose threads have all ended has hung up for good.
             epoll::add(&full, ring, HAPPENINGS, EventFlags::IN | EventFlags::ET)?;
         }
+        for clock in turns {
+            epoll::add(&quiet, clock, TURNS, EventFlags::IN | EventFlags::ET)?;
+            epoll::add(&full, clock, TURNS, EventFlags::IN | EventFlags::ET)?;
+        }
         Ok(Self { signals, quiet, full, part: 1.0, looks: true, cost: 0.0, random: fastrand::Rng::with_seed(seed) })
     }
 
-    /// Waits at most so long. Returns whether something happened to a process.
-    pub(crate) fn wait(&self, timeout: Duration) -> bool {
+    /// Waits at most so long.
+    pub(crate) fn wait(&self, timeout: Duration) -> Came {
         self.wait_on(if self.looks { self.full.as_fd() } else { self.quiet.as_fd() }, timeout)
     }
 
-    fn wait_on(&self, fd: BorrowedFd<'_>, timeout: Duration) -> bool {
+    fn wait_on(&self, fd: BorrowedFd<'_>, timeout: Duration) -> Came {
         let mut events = [epoll::Event { flags: EventFlags::empty(), data: SIGNALS }; 8];
         let timeout = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) };
         let count = epoll::wait(fd, &mut events[..], Some(&timeout)).unwrap_or(0);
-        events[..count].iter().any(|event| event.data.u64() == HAPPENINGS.u64())
+        let has = |of: EventData| events[..count].iter().any(|event| event.data.u64() == of.u64());
+        Came { happenings: has(HAPPENINGS), turns: has(TURNS) }
     }
 
     /// Waits at most so long for a signal alone.

@@ -20,6 +20,7 @@
 
 mod attention;
 pub(crate) mod collecting;
+mod cpu_clocks;
 pub(crate) mod engine;
 mod filter_makers;
 pub(crate) mod injection;

@@ -29,6 +29,14 @@ pub(crate) enum Happening {
 }
 
 impl Happening {
+    /// The process that must be followed for this to be of one that is.
+    pub(crate) fn of_process(&self) -> i32 {
+        match *self {
+            Self::Begin { parent, .. } => parent,
+            Self::Exec { process } | Self::End { process, .. } => process,
+        }
+    }
+
     /// The thread, if it has ended.
     pub(crate) fn ended_thread(&self) -> Option<i32> {
         match *self {
@@ -76,6 +84,13 @@ impl Sideband {
         let folder = group.open().map_err(|error| Errno(error.raw_os_error().unwrap_or(libc::EINVAL)))?;
         let mut sideband = Self::empty();
         sideband.add(&attr(AttrFlags::default()), cpus, |cpu| Scope::Group(folder.as_raw_fd(), cpu))?;
+        sideband.with_rings()
+    }
+
+    /// Of everything that runs.
+    pub(crate) fn of_cpus(cpus: &CpuList) -> Result<Self, Errno> {
+        let mut sideband = Self::empty();
+        sideband.add(&attr(AttrFlags::default()), cpus, Scope::Cpu)?;
         sideband.with_rings()
     }
 

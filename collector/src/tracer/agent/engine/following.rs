@@ -75,7 +75,11 @@ impl AgentEngine {
                 if let Some(watched) = self.tree.get_mut(id.tid) {
                     (watched.tries, watched.computes) = (0, true);
                 }
-                self.arm(id.tid, 0.0);
+                if self.is_by_cpu() {
+                    self.had_turn(id.tid);
+                } else {
+                    self.arm(id.tid, 0.0);
+                }
             }
         }
     }

@@ -25,6 +25,10 @@ impl AgentEngine {
         // What is over already needs no clock.
         let ended: HashSet<i32> = happened.iter().filter_map(|(_, happening)| happening.ended_thread()).collect();
         for (time, happening) in happened {
+            // Of a CPU, what all processes do is told.
+            if self.is_by_cpu() && self.tree.state(happening.of_process()).is_none() {
+                continue;
+            }
             match happening {
                 Happening::Exec { process: thread } | Happening::Begin { thread, .. } if ended.contains(&thread) => {}
                 // Nothing is followed but what was there.
@@ -109,9 +113,19 @@ impl AgentEngine {
         }
     }
 
-    /// Opens the clock of a thread, which tells the tracer, or the agent if the process has it. The first burst comes within this part
-    /// of a period.
+    /// Opens the clock of a thread, unless it has its turns by those of CPUs. The first burst comes within this part of a period.
     pub(super) fn watch(&mut self, process: i32, thread: i32, part: f64, begun: u64) {
+        if !self.is_by_cpu() {
+            let mean = self.budget.period();
+            // A first overflow may come at any time: threads that live shorter than a period get their share.
+            let first = self.by_chance(mean * part);
+            self.open_clock(process, thread, mean, first, begun);
+        }
+    }
+
+    /// Opens the clock of a thread, which tells the tracer, or the agent if the process has it. The burst after its first overflow stands for
+    /// `mean`, ns.
+    pub(super) fn open_clock(&mut self, process: i32, thread: i32, mean: f64, first: u64, begun: u64) {
         let state = self.tree.state(process).unwrap_or(State::Without);
         if state == State::Young || self.tree.is_left_out(process) {
             return;
@@ -127,9 +141,6 @@ impl AgentEngine {
             Err(Errno::EMFILE) => return self.has_no_file(thread),
             Err(_) => return,
         };
-        let mean = self.budget.period();
-        // A first overflow may come at any time: threads that live shorter than a period get their share.
-        let first = self.by_chance(mean * part);
         // A short period that went on would leave the thread no time of its own.
         let (whom, signal, tells_agent) = match state {
             State::With { signal } if lets_through(thread, signal) => (thread, signal, true),
@@ -161,6 +172,8 @@ impl AgentEngine {
         );
         let mut held = self.collecting.held();
         held.clocks.insert(number, (ThreadId { pid: process, tid: thread }, mean as u64));
+        // With turns, clocks come and go.
+        let new_thread = new_thread && (self.cpu_clocks.is_none() || self.turned.insert(thread));
         held.statistics.threads += u64::from(new_thread);
         held.statistics.processes += u64::from(new_process);
         drop(held);
@@ -199,9 +212,11 @@ impl AgentEngine {
     pub(super) fn ended(&mut self, process: i32, thread: i32) {
         self.starting.ended(thread);
         self.without_file.remove(&thread);
+        self.turned.remove(&thread);
         self.stop_watching(thread);
-        // The other threads of one that has no bursts are not known.
-        if self.tree.is_left_out(process) && self.kernel.threads(process).iter().any(|id| is_alive(*id as u32)) {
+        // The other threads of one whose threads have no clocks are not known.
+        let has_no_clocks = self.tree.is_left_out(process) || self.is_by_cpu();
+        if has_no_clocks && self.kernel.threads(process).iter().any(|id| is_alive(*id as u32)) {
             return;
         }
         if self.tree.forget(process) {

@@ -1,6 +1,7 @@
 //! The tracer that touches threads for moments only: knows the processes, puts agents in or visits threads, keeps the budget.
 
 mod agents;
+mod by_cpu;
 mod following;
 mod happenings;
 mod leaving;
@@ -22,6 +23,7 @@ use crate::machine::cpu_list::CpuList;
 use crate::sys::EventFd;
 use crate::tracer::agent::attention::Attention;
 use crate::tracer::agent::collecting::{Collecting, NewBurst};
+use crate::tracer::agent::cpu_clocks::CpuClocks;
 use crate::tracer::agent::engine::agents::Standing;
 use crate::tracer::agent::engine::following::Followed;
 use crate::tracer::agent::engine::serving::Looks;
@@ -70,6 +72,8 @@ pub(crate) enum AgentError {
     Image(#[from] agent::ImageError),
     #[error("the records of forks and execs: {0}")]
     Sideband(Errno),
+    #[error("the clocks of CPUs: {0}")]
+    CpuClocks(Errno),
 }
 
 pub(crate) struct AgentEngine {
@@ -82,6 +86,10 @@ pub(crate) struct AgentEngine {
     kernel: LinuxKernel,
     placement: Placement,
     sideband: Sideband,
+    /// Where they start the bursts, not clocks of threads.
+    cpu_clocks: Option<CpuClocks>,
+    /// Threads that have had a turn by these.
+    turned: HashSet<i32>,
     attention: Attention,
     /// What looking at processes cost in this window.
     looking: Duration,
@@ -144,10 +152,13 @@ impl AgentEngine {
         };
         let sideband = match &settings.group {
             Some(group) => Sideband::of_group(cpus, group),
+            None if settings.by_cpu => Sideband::of_cpus(cpus),
             None => Sideband::open(cpus, list),
         };
         let sideband = sideband.map_err(AgentError::Sideband)?;
-        let attention = Attention::new(&sideband, kernel.seed()).map_err(AgentError::Sideband)?;
+        let cpu_clocks = settings.by_cpu.then(|| CpuClocks::open(cpus)).transpose().map_err(AgentError::CpuClocks)?;
+        let polled = cpu_clocks.iter().flat_map(CpuClocks::polled);
+        let attention = Attention::new(&sideband, polled, kernel.seed()).map_err(AgentError::Sideband)?;
         let cost = if has_agents { StopCost::built_in("agents take few stops") } else { calibrate(&mut kernel) };
         let mut statistics = TracerStatistics::new(&settings, cost);
         if has_agents {
@@ -164,6 +175,13 @@ impl AgentEngine {
         let mut budget = Budget::new(&settings, seed, now);
         settings.command.into_iter().for_each(|command| budget.count_thread(command, &mut kernel));
         running.count(&mut budget, &mut kernel);
+        let mut tree = Tree::default();
+        let running = if settings.by_cpu {
+            by_cpu::follow(&running, &mut tree);
+            Running::Processes(Vec::new())
+        } else {
+            running
+        };
         let for_writer = collecting.clone();
         let _ = shared.before_drain.set(BeforeDrain(Box::new(move |shared| for_writer.collect(shared))));
         Ok(Self {
@@ -173,9 +191,11 @@ impl AgentEngine {
             cpus: cpus.len().max(1),
             collecting,
             sideband,
+            cpu_clocks,
+            turned: HashSet::new(),
             attention,
             looking: Duration::ZERO,
-            tree: Tree::default(),
+            tree,
             starting: Starting::new(running, &kernel, now),
             without_file: HashSet::new(),
             kernel,
@@ -207,8 +227,12 @@ impl AgentEngine {
         self.start();
         while !self.shared.stopping.load(Ordering::Acquire) {
             let now = self.kernel.now();
-            if self.attention.wait(self.next_tick.saturating_duration_since(now)) {
+            let came = self.attention.wait(self.next_tick.saturating_duration_since(now));
+            if came.happenings {
                 self.see_happenings();
+            }
+            if came.turns {
+                self.take_turns();
             }
             while let Some((signal, info)) = self.attention.next_signal() {
                 match signal {
@@ -270,7 +294,7 @@ impl AgentEngine {
             let mut held = self.collecting.held();
             let statistics = &mut held.statistics;
             let before = statistics.time.application;
-            self.budget.governor.threads = self.tree.computing();
+            self.budget.governor.threads = if self.cpu_clocks.is_some() { self.cpus } else { self.tree.computing() };
             self.budget.look_at_time(OFTEN, &self.kernel, statistics);
             self.budget.charge_the_rest(&self.kernel, &mut statistics.time.other);
             statistics.time.application - before
@@ -335,6 +359,7 @@ impl AgentEngine {
     /// Closes all clocks. Agents that are in programs get no signal any more.
     fn finish(mut self) -> TracerStatistics {
         // The kernel lets go what is traced when this thread ends.
+        self.cpu_clocks.iter().for_each(CpuClocks::stop);
         self.tree.stop_clocks();
         if let Some(image) = self.collecting.made_image() {
             image.slots.switch(false);

@@ -156,7 +156,7 @@ impl Starting {
 impl AgentEngine {
     /// Recording begins: with what runs already when the recorder says so, with a command when that does.
     pub(super) fn start(&mut self) {
-        let is_running = self.settings.group.is_some() || !self.starting.is_over();
+        let is_running = self.settings.group.is_some() || self.is_by_cpu() || !self.starting.is_over();
         while is_running
             && !self.shared.started.load(Ordering::Acquire)
             && !self.shared.stopping.load(Ordering::Acquire)
@@ -174,6 +174,7 @@ impl AgentEngine {
             self.list_running();
             self.watch_more();
         }
+        self.start_cpu_clocks();
     }
 
     /// Opens the clocks of more of the threads that were there, if it is time to look, as the budget allows.

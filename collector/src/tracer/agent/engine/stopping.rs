@@ -129,8 +129,13 @@ impl AgentEngine {
         let mean = self.budget.period();
         let Some(watched) = self.tree.get_mut(thread) else { return };
         watched.tries += 1;
-        let process = watched.process;
-        let next = match watched.tries.checked_sub(TRIES) {
+        let (process, tries) = (watched.process, watched.tries);
+        if self.cpu_clocks.is_some() && tries > TRIES {
+            // Its clock would cost more than its burst is worth.
+            return self.had_turn(thread);
+        }
+        let next = match tries.checked_sub(TRIES) {
+            Some(0) if self.cpu_clocks.is_some() => SOON,
             None => mean.min(SOON),
             // Each try costs something: they become rare.
             Some(more) => mean * f64::from(more + 1),
