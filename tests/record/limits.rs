@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 
 use perfdata::{Chunk, Recording};
 
-use crate::{Place, SOME_WORK, errors, has_full_disk, hbbp};
+use crate::{Place, SOME_WORK, errors, has_full_disk, hbbp, programs};
 
 /// `hbbp record ARGS` under a limit, as `ulimit` of the shell takes it.
 fn limited(place: &Place, limit: &str, args: &[&str]) -> Output {
@@ -54,6 +54,18 @@ fn too_few_files_are_said_of_the_recording() {
         tries += 1;
         assert!(tries <= 2, "{said}");
     }
+}
+
+/// Each thread of a command has a clock of its own.
+#[test]
+fn where_few_files_may_be_open_some_threads_have_no_bursts() {
+    let (Some(place), Some(threads)) = (Place::to_trace(), programs::spin()) else { return };
+    let args = ["--tracer", "lookahead", "--duration", "3", "--", threads.to_str().unwrap(), "60", "2000"];
+    let output = limited(&place, "-n 50", &args);
+    let said = errors(&output);
+    assert!(said.contains("each needs an open file"), "{said}");
+    let tracer = &place.contents().metadata["tracer"];
+    assert!(tracer["threads"].as_u64().is_some_and(|threads| (2..60).contains(&threads)), "{tracer:#}");
 }
 
 /// A file that may not grow is a full disk: the command runs on, its status counts, and what is written can be read.

@@ -92,8 +92,7 @@ fn what_is_switched_all_the_time_is_recorded_by_cpu() {
     let output = place.record(&["-p", &listed, "--overhead", "10", "--duration", "3", "--rotate", "1s"]);
     assert!(output.status.success(), "{}", errors(&output));
     let files = fs::read_dir(place.folder()).unwrap().map(|file| file.unwrap().path());
-    let files: Vec<_> =
-        files.filter(|file| text(file).contains("hbbp.2")).collect();
+    let files: Vec<_> = files.filter(|file| text(file).contains("hbbp.2")).collect();
     assert!(files.len() >= 3, "{files:?}: {}", errors(&output));
     for file in files {
         let traced = Traced::read(&file);

@@ -147,8 +147,13 @@ impl Request {
         if matches!(self.tracer.size, BurstSize::Instructions(0) | BurstSize::Branches(0)) {
             return refuse("a burst has one instruction and one branch at least".to_owned());
         }
-        if self.target == Target::System && matches!(self.tracer.kind, TracerChoice::Kind(_)) {
-            return refuse("--tracer cannot follow everything that runs: give a command, -p or -t".to_owned());
+        if self.target == Target::System
+            && let TracerChoice::Kind(kind) = self.tracer.kind
+            && kind != TracerKind::Lookahead
+        {
+            return refuse(format!(
+                "--tracer {kind} cannot follow everything that runs: --tracer lookahead can, others go with a command, -p or -t"
+            ));
         }
         if self.target.group().is_some() {
             let is_possible = match self.tracer.kind {

@@ -67,7 +67,7 @@ impl Timing {
             burst_share: 1.0 - UNSEEN_SHARE,
             inherit: true,
             command: None,
-            by_cpu: false,
+            by_cpu: None,
             group: None,
             clock: Clock::Time,
             searched: request.searched.clone(),

@@ -22,13 +22,13 @@ use crate::session::followed::{Attached, Followed, Follows, PlannedFollower, agr
 use crate::session::metadata::{count_event, event_metadata};
 use crate::session::open::{KernelOpener, Totals};
 use crate::session::placeholder::{placeholder, tracking};
-use crate::session::setup::tasks;
+use crate::session::setup::{cpus, tasks};
 use crate::session::{Summary, nanoseconds};
 use crate::sys::{EventFd, own_cpu_time};
 use crate::tracer::budget::stop_cost::{SAMPLE, SAMPLE_SHARE, SAMPLE_SHARE_BESIDE_AGENTS, UNSEEN_SHARE};
 use crate::tracer::{
-    BurstEvent, BurstSize, Clock, Running, Settings, TraceError, Tracer, TracerChoice, TracerKind, TracerOptions,
-    TracerStatistics, obstacle,
+    BurstEvent, BurstSize, ByCpu, Clock, Running, Settings, TraceError, Tracer, TracerChoice, TracerKind,
+    TracerOptions, TracerStatistics, obstacle,
 };
 
 /// Tracing that is to be done.
@@ -55,11 +55,7 @@ impl Tracing {
             sample_within(request, 1.0, choice);
             return Ok(None);
         };
-        if kind == TracerKind::Lookahead
-            && let Some(events) = by_cpu(request, machine, &choice.events)
-        {
-            (choice.events, choice.by_cpu) = (events, true);
-        }
+        let by_cpu = if kind == TracerKind::Lookahead { started_by_cpu(request, machine, choice) } else { None };
         let samples = !choice.events.is_empty();
         if !samples {
             // Something has to tell of mappings, names, forks and exits.
@@ -68,7 +64,7 @@ impl Tracing {
         let is_agent = kind.has_agents();
         let group = request.target.group().cloned();
         // Those who come into a group later can be visited, but not be traced all the time.
-        let by_instructions = machine.counts_instructions() && !is_agent && group.is_none();
+        let by_instructions = machine.counts_instructions() && !is_agent && group.is_none() && by_cpu.is_none();
         let clock = if by_instructions { Clock::Instructions } else { Clock::Time };
         let options = &request.tracer;
         sample_less(request, kind, choice);
@@ -80,13 +76,14 @@ impl Tracing {
             burst_share: 1.0 - unseen_share(kind) - if samples { sample_share(kind) } else { 0.0 },
             inherit: !request.no_inherit,
             command: None,
-            by_cpu: choice.by_cpu,
+            by_cpu,
             group,
             clock,
             searched: request.searched.clone(),
         };
         let id = placeholder()?;
-        let (spec, cpus) = (spec(clock, options.overhead), machine.online.clone());
+        let spec = spec(clock, options.overhead);
+        let cpus = if by_cpu.is_some() { cpus(request, machine) } else { machine.online.clone() };
         Ok(Some(Self { settings, spec, cpus, tasks: tasks(&request.target, choice.by_cpu), id, sampled: 0 }))
     }
 
@@ -101,7 +98,7 @@ impl Tracing {
 impl PlannedFollower for Tracing {
     /// The records of forks and execs have an event on each CPU.
     fn files(&self) -> usize {
-        let clocks = if self.settings.by_cpu { self.cpus.len() } else { 0 };
+        let clocks = if self.settings.by_cpu.is_some() { self.cpus.len() } else { 0 };
         if self.settings.visits() { self.tasks * self.cpus.len() + clocks } else { 0 }
     }
 
@@ -160,6 +157,21 @@ impl PlannedFollower for Tracing {
             }
             Err(error) => Err(RecordError::Trace(error)),
         }
+    }
+}
+
+/// Whose bursts clocks of CPUs start. Those of processes are sampled by clocks of CPUs, too, then.
+fn started_by_cpu(request: &Request, machine: &Machine, choice: &mut Choice) -> Option<ByCpu> {
+    match &request.target {
+        Target::Processes(_) => {
+            choice.events = by_cpu(request, machine, &choice.events)?;
+            choice.by_cpu = true;
+            Some(ByCpu::Family)
+        }
+        // One that the kernel does not count as a whole is looked into, to know who uses the CPU time.
+        Target::Group(group) => group.cpu_time().map(|_| ByCpu::Group),
+        Target::System => Some(ByCpu::Everything),
+        Target::Command | Target::Threads(_) => None,
     }
 }
 
@@ -317,7 +329,8 @@ fn wanted(request: &Request, machine: &Machine, choice: &mut Choice) -> Option<T
                 return None;
             }
             if request.target == Target::System {
-                let sentence = "no branch stacks: branches of everything that runs cannot be traced in software (-a)";
+                let sentence =
+                    "no branch stacks: --tracer lookahead traces branches of everything that runs in software";
                 choice.degradations.push(sentence.to_owned());
                 return None;
             }

@@ -214,6 +214,20 @@ pub(crate) fn user_time(id: u32) -> Option<Duration> {
     stat_field(id, 14)?.parse().ok().map(|hundredths: u64| Duration::from_millis(10 * hundredths))
 }
 
+/// CPU time that everything on the machine has used, in hundredths of a second at most (proc_stat(5)): user, nice, system, irq, softirq.
+pub(crate) fn busy_time() -> Option<Duration> {
+    busy_of_stat(&String::from_utf8(contents(Path::new("/proc/stat"))).ok()?)
+}
+
+fn busy_of_stat(stat: &str) -> Option<Duration> {
+    let mut all = stat.lines().find_map(|line| line.strip_prefix("cpu "))?.split_whitespace().map(str::parse::<u64>);
+    let mut next = || all.next()?.ok();
+    let [user, nice, system, _idle, _iowait, irq, softirq] =
+        [next()?, next()?, next()?, next()?, next()?, next()?, next()?];
+    let ticks = [user, nice, system, irq, softirq].iter().sum::<u64>();
+    Some(Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second() as f64))
+}
+
 /// How a thread has run so far: for so long, at so many times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Scheduled {
@@ -377,6 +391,28 @@ fn numbered(dir: &Path) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_the_machine_has_used() {
+        let stat = "cpu  300 20 100 9000 50 7 3 4 0 0\ncpu0 1 2 3 4 5 6 7 8 9 0\n";
+        let tick = 1e3 / rustix::param::clock_ticks_per_second() as f64;
+        assert_eq!(busy_of_stat(stat), Some(Duration::from_millis((430.0 * tick) as u64)));
+        for other in ["", "cpu0 1 2 3 4 5 6 7\n", "cpu  1 2 3 4 5 6\n", "cpu  1 2 x 4 5 6 7\n"] {
+            assert_eq!(busy_of_stat(other), None, "{other}");
+        }
+        assert!(busy_time().is_some_and(|time| time > Duration::ZERO));
+    }
+
+    #[test]
+    fn how_a_thread_has_run() {
+        let own = std::process::id();
+        let of_own = scheduled(own, own);
+        if of_own.is_none() {
+            return testing::skip!(Kernel, "no schedstat (CONFIG_SCHED_INFO)");
+        }
+        assert!(of_own.is_some_and(|thread| thread.times > 0 && !thread.ran.is_zero()), "{of_own:?}");
+        assert_eq!(scheduled(u32::MAX, 1), None);
+    }
 
     #[test]
     fn lines_of_maps() {

@@ -60,7 +60,7 @@ use crate::tracer::engine::Engine;
 use crate::tracer::kernel::linux::LinuxKernel;
 pub use crate::tracer::options::{BurstEnd, BurstSize, TracerChoice, TracerKind, TracerOptions};
 use crate::tracer::placement::Placement;
-pub(crate) use crate::tracer::settings::{Clock, Settings};
+pub(crate) use crate::tracer::settings::{ByCpu, Clock, Settings};
 pub(crate) use crate::tracer::shared::{Shared, monotonic_time};
 pub use crate::tracer::statistics::{Agents, Checks, Predictions, Times, TracerStatistics};
 use crate::tracer::timer::TimerEngine;

@@ -27,13 +27,24 @@ pub(crate) struct Settings {
     pub(crate) inherit: bool,
     /// The command, which begins to run when tracing has begun.
     pub(crate) command: Option<i32>,
-    /// Clocks of CPUs start the bursts of the processes that are recorded, not clocks of their threads.
-    pub(crate) by_cpu: bool,
+    /// Whose bursts clocks of CPUs start; `None`: clocks of threads do.
+    pub(crate) by_cpu: Option<ByCpu>,
     /// The control group that is recorded, if one is: who is in it may change.
     pub(crate) group: Option<ControlGroup>,
     pub(crate) clock: Clock,
     /// What is known of the code of files before a process gets an agent.
     pub(crate) searched: Arc<SearchedFiles>,
+}
+
+/// Who is recorded where clocks of CPUs start the bursts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ByCpu {
+    /// Processes, and all that they start: not everything that the clocks see.
+    Family,
+    /// What is in the control group, which is all that the clocks see.
+    Group,
+    /// Everything that runs.
+    Everything,
 }
 
 impl Settings {
@@ -62,7 +73,7 @@ impl Settings {
             burst_share: 1.0,
             inherit: true,
             command: None,
-            by_cpu: false,
+            by_cpu: None,
             group: None,
             clock: Clock::Time,
             searched: Arc::default(),

@@ -1,5 +1,7 @@
 //! Options of `hbbp record` that bear on tracing, and what it says.
 
+use std::process::Command;
+
 use crate::bursts::Traced;
 use crate::{Place, errors, programs, text};
 
@@ -60,7 +62,7 @@ fn with_other_events_beside_and_none() {
 }
 
 #[test]
-fn of_the_whole_machine_no_branches_are_traced() {
+fn of_the_whole_machine_branches_are_traced_if_asked_for() {
     let Some(place) = Place::to_trace_by_default() else { return };
     let output = place.record(&["-a", "--", "sleep", "0.2"]);
     if errors(&output).contains("recording all processes needs") {
@@ -68,8 +70,22 @@ fn of_the_whole_machine_no_branches_are_traced() {
         return;
     }
     assert!(output.status.success(), "{}", errors(&output));
-    assert!(errors(&output).contains("cannot be traced in software (-a)"), "{}", errors(&output));
+    assert!(errors(&output).contains("--tracer lookahead traces branches of everything"), "{}", errors(&output));
     assert!(Traced::read(&place.recording()).bursts.is_empty());
+
+    let Some(hot) = place.program("hot", programs::HOT) else { return };
+    let mut both = [0; 2].map(|_| Command::new(&hot).arg("60000").spawn().unwrap());
+    let output = place.record(&["-a", "--tracer", "lookahead", "--overhead", "20", "--", "sleep", "2"]);
+    let traced = Traced::read(&place.recording());
+    for program in &mut both {
+        assert_eq!(program.try_wait().unwrap(), None, "it goes on");
+        assert!(traced.bursts.iter().filter(|burst| burst.pid == program.id()).count() > 5, "{}", errors(&output));
+        program.kill().unwrap();
+        program.wait().unwrap();
+    }
+    let output = place.record(&["-a", "--tracer", "breakpoint", "--", "true"]);
+    assert_eq!(output.status.code(), Some(2), "{}", errors(&output));
+    assert!(errors(&output).contains("--tracer breakpoint cannot follow everything"), "{}", errors(&output));
 }
 
 #[test]
@@ -86,7 +102,7 @@ fn wrong_values_are_wrong_usage() {
         &["--depth", "0"],
         &["--depth", "16", "--burst", "100"],
         &["--tracer", "magic"],
-        &["-a", "--tracer", "lookahead"],
+        &["-a", "--tracer", "agent"],
     ] {
         let output = place.record(&[options, &["--", "true"]].concat());
         assert_eq!(output.status.code(), Some(2), "{options:?}: {}", errors(&output));

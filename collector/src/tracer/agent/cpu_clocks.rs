@@ -4,7 +4,7 @@
 //! runs there: each is a sample of who computes at that moment, and stands for a period of CPU time. So a thread has as many bursts as by a clock
 //! of its own. It gets one for the moments that its burst takes.
 
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use perf_event_open_sys::bindings as sys;
 use perfdata::{AttrFlags, EventAttr, SampleFormat};
@@ -12,6 +12,7 @@ use perfdata::{AttrFlags, EventAttr, SampleFormat};
 use crate::errno::Errno;
 use crate::machine::cpu_list::CpuList;
 use crate::session::record_layout::{SAMPLE, halves, records, word};
+use crate::sys::control_group::ControlGroup;
 use crate::sys::{EventFd, Ring, Scope};
 
 /// A thread that was computing in user space when the clock of its CPU overflowed.
@@ -37,13 +38,16 @@ pub(crate) struct CpuClocks {
 }
 
 impl CpuClocks {
-    /// None runs yet.
+    /// They see what is in a control group, or everything that runs. None runs yet.
     ///
     /// # Errors
     /// What the kernel says: it needs the rights to sample everything that runs.
-    pub(crate) fn open(cpus: &CpuList) -> Result<Self, Errno> {
+    pub(crate) fn open(cpus: &CpuList, group: Option<&ControlGroup>) -> Result<Self, Errno> {
+        let folder = group.map(ControlGroup::open).transpose();
+        let folder = folder.map_err(|error| Errno(error.raw_os_error().unwrap_or(libc::EINVAL)))?;
+        let scope = |cpu| folder.as_ref().map_or(Scope::Cpu(cpu), |folder| Scope::Group(folder.as_raw_fd(), cpu));
         let open = |cpu| {
-            let event = EventFd::open(&attr(), Scope::Cpu(cpu))?;
+            let event = EventFd::open(&attr(), scope(cpu))?;
             let ring = Ring::map(&event, 1)?;
             Ok(CpuClock { event, ring, period: 0 })
         };
@@ -143,7 +147,7 @@ mod tests {
     #[test]
     fn what_computes_has_its_turn() {
         let cpus = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap().trim().parse().unwrap();
-        let mut clocks = match CpuClocks::open(&cpus) {
+        let mut clocks = match CpuClocks::open(&cpus, None) {
             Ok(clocks) => clocks,
             Err(why) => return testing::skip!(Privileges, "no event of a CPU opens: {why}"),
         };

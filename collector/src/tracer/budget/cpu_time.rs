@@ -7,7 +7,9 @@ use perf_event_open_sys::bindings as sys;
 use perfdata::{AttrFlags, EventAttr};
 
 use crate::sys::control_group::ControlGroup;
+use crate::sys::process::busy_time;
 use crate::tracer::kernel::{Kernel, ThreadEvent};
+use crate::tracer::settings::{ByCpu, Settings};
 
 /// Looking takes this small a share of the time, however much there is to look at.
 const SHARE: u32 = 2000;
@@ -16,34 +18,61 @@ const SHARE: u32 = 2000;
 ///
 /// Processes have a clock, which is read without any effect on them. Of single threads, and of a command with all that it starts, events
 /// count the time, which those they start inherit; where such a thread is running, its CPU has to be interrupted for reading, and the
-/// reader waits for that, in a virtual machine for milliseconds. A control group has a count of its own, in the unified hierarchy.
+/// reader waits for that, in a virtual machine for milliseconds. A control group has a count of its own, in the unified hierarchy, and so
+/// has the machine.
 pub(crate) struct CpuTime<E> {
     /// What the clock of each process showed when it was looked at last.
     processes: HashMap<i32, Duration>,
     /// What processes used that have ended since.
     ended: Duration,
     counters: Vec<E>,
-    /// A group, and what its count was when it was looked at last. Where it has one, nothing else is counted.
-    group: Option<(ControlGroup, Option<Duration>)>,
+    /// What is counted as a whole, and what its count was when it was looked at last. Where it has one, nothing else is counted.
+    whole: Option<(Whole, Option<Duration>)>,
     inherit: bool,
     counted: u64,
     last: Instant,
     next: Instant,
 }
 
+/// What has a count of its own.
+#[derive(Clone, Debug)]
+pub(crate) enum Whole {
+    Group(ControlGroup),
+    Machine,
+}
+
+impl Whole {
+    /// What the kernel counts as a whole of what is recorded.
+    pub(crate) fn of(settings: &Settings) -> Option<Self> {
+        let machine = (settings.by_cpu == Some(ByCpu::Everything)).then_some(Self::Machine);
+        settings.group.clone().map(Self::Group).or(machine)
+    }
+
+    fn cpu_time(&self) -> Option<Duration> {
+        match self {
+            Self::Group(group) => group.cpu_time(),
+            Self::Machine => busy_time(),
+        }
+    }
+}
+
 impl<E: ThreadEvent> CpuTime<E> {
     pub(crate) fn new(inherit: bool, now: Instant) -> Self {
         let (processes, counters) = (HashMap::new(), Vec::new());
-        Self { processes, ended: Duration::ZERO, counters, group: None, inherit, counted: 0, last: now, next: now }
+        Self { processes, ended: Duration::ZERO, counters, whole: None, inherit, counted: 0, last: now, next: now }
     }
 
-    /// Counts all that is in a group from now on, where the kernel does; who is in it need not be told then.
-    pub(crate) fn of_group(self, group: Option<&ControlGroup>) -> Self {
-        Self { group: group.map(|group| (group.clone(), group.cpu_time())), ..self }
+    /// Counts all of it from now on, where the kernel does; who is in it need not be told then.
+    pub(crate) fn of_whole(self, whole: Option<Whole>) -> Self {
+        let with_count = |whole: Whole| {
+            let now = whole.cpu_time();
+            (whole, now)
+        };
+        Self { whole: whole.map(with_count), ..self }
     }
 
     fn is_counted_as_a_whole(&self) -> bool {
-        matches!(self.group, Some((_, Some(_))))
+        matches!(self.whole, Some((_, Some(_))))
     }
 
     /// Counts a process with all its threads from now on.
@@ -56,7 +85,7 @@ impl<E: ThreadEvent> CpuTime<E> {
 
     /// A process that has just begun was started by one that is counted. Counters are inherited without being told.
     pub(crate) fn begins(&mut self, process: i32) {
-        let by_process = !self.processes.is_empty() || self.group.is_some();
+        let by_process = !self.processes.is_empty() || self.whole.is_some();
         if by_process && !self.is_counted_as_a_whole() {
             self.processes.entry(process).or_default();
         }
@@ -69,7 +98,7 @@ impl<E: ThreadEvent> CpuTime<E> {
         {
             self.ended += time.saturating_sub(*seen);
         }
-        if self.processes.len() > 1 || self.group.is_some() {
+        if self.processes.len() > 1 || self.whole.is_some() {
             self.processes.remove(&thread);
         }
     }
@@ -114,8 +143,8 @@ impl<E: ThreadEvent> CpuTime<E> {
                 *seen = time.max(*seen);
             }
         }
-        if let Some((group, Some(seen))) = &mut self.group
-            && let Some(time) = group.cpu_time()
+        if let Some((whole, Some(seen))) = &mut self.whole
+            && let Some(time) = whole.cpu_time()
         {
             passed += time.saturating_sub(*seen);
             *seen = time.max(*seen);
@@ -175,7 +204,7 @@ mod tests {
         used(70);
         let mut kernel = kernel(&[(100, 100)]);
         let group = ControlGroup::of_test(dir.path());
-        let mut time = CpuTime::<ScriptedEvent>::new(true, kernel.now()).of_group(Some(&group));
+        let mut time = CpuTime::<ScriptedEvent>::new(true, kernel.now()).of_whole(Some(Whole::Group(group.clone())));
         time.add_process(100, &kernel);
         time.add_thread(100, &mut kernel);
         kernel.world().pass(ms(10), 1.0);
@@ -185,7 +214,7 @@ mod tests {
         assert_eq!(time.passed_until_now(&kernel), ms(0), "it was removed");
 
         // In version 1 it has no count.
-        let mut time = CpuTime::<ScriptedEvent>::new(true, kernel.now()).of_group(Some(&group));
+        let mut time = CpuTime::<ScriptedEvent>::new(true, kernel.now()).of_whole(Some(Whole::Group(group.clone())));
         time.begins(100);
         assert_eq!(time.passed_until_now(&kernel), ms(10), "what begins in an empty one counts");
         time.ends(100, &kernel);

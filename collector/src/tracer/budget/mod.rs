@@ -10,7 +10,7 @@ pub(crate) mod stop_cost;
 use std::time::{Duration, Instant};
 
 use crate::errno::Errno;
-use crate::tracer::budget::cpu_time::CpuTime;
+use crate::tracer::budget::cpu_time::{CpuTime, Whole};
 use crate::tracer::budget::governor::Governor;
 use crate::tracer::kernel::{Kernel, ThreadEvent};
 use crate::tracer::settings::{Clock, Settings};
@@ -40,7 +40,7 @@ impl<E: ThreadEvent> Budget<E> {
     pub(crate) fn new(settings: &Settings, seed: u64, now: Instant) -> Self {
         Self {
             governor: Governor::new(settings.overhead / 100.0 * settings.burst_share, settings.start_credit, seed),
-            cpu_time: CpuTime::new(settings.inherit, now).of_group(settings.group.as_ref()),
+            cpu_time: CpuTime::new(settings.inherit, now).of_whole(Whole::of(settings)),
             charged: Duration::ZERO,
             charged_to_recorder: Duration::ZERO,
             inside: Duration::ZERO,

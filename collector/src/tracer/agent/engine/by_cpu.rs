@@ -3,7 +3,9 @@
 use crate::errno::Errno;
 use crate::tracer::agent::cpu_clocks::Turn;
 use crate::tracer::agent::engine::{AgentEngine, Running};
+use crate::tracer::agent::sideband::Happening;
 use crate::tracer::agent::tree::{State, Tree};
+use crate::tracer::settings::ByCpu;
 
 impl AgentEngine {
     /// Whether clocks of CPUs start the bursts.
@@ -30,10 +32,16 @@ impl AgentEngine {
     }
 
     fn take_turn(&mut self, Turn { process, thread, period }: Turn) {
-        let is_followed = self.tree.state(process).is_some_and(|state| state != State::Young);
+        let is_followed = match self.tree.state(process) {
+            Some(state) => state != State::Young,
+            None => self.settings.by_cpu != Some(ByCpu::Family) && process != std::process::id() as i32,
+        };
         // One that could not be stopped yet has its burst still to come.
         if !is_followed || self.tree.get(thread).is_some() || self.is_off(process) {
             return;
+        }
+        if self.tree.state(process).is_none() {
+            self.tree.set_state(process, State::Without);
         }
         // Its clock was started when bursts were to come sooner than they may now.
         let mean = self.budget.period().max(period as f64);
@@ -44,13 +52,22 @@ impl AgentEngine {
         self.overflowed(thread);
     }
 
+    /// Whether something that happened is of a process that is known here. Where all that the clocks see is recorded, those are the ones that had
+    /// a turn, and what they start has its own.
+    pub(super) fn is_known(&self, happening: &Happening) -> bool {
+        let begins_unknown =
+            self.settings.by_cpu != Some(ByCpu::Family) && matches!(happening, Happening::Begin { .. });
+        self.tree.state(happening.of_process()).is_some() && !begins_unknown
+    }
+
     /// A thread has had its burst, or cannot have it.
     pub(super) fn had_turn(&mut self, thread: i32) {
         self.stop_watching(thread);
     }
 }
 
-/// Knows these processes, whose threads have no clocks.
-pub(super) fn follow(running: &Running, tree: &mut Tree) {
+/// Knows these processes. None of their threads is to have a clock, which is what is left of them.
+pub(super) fn follow(running: &Running, tree: &mut Tree) -> Running {
     running.processes().iter().for_each(|&process| tree.set_state(process, State::Without));
+    Running::Processes(Vec::new())
 }

@@ -26,7 +26,7 @@ impl AgentEngine {
         let ended: HashSet<i32> = happened.iter().filter_map(|(_, happening)| happening.ended_thread()).collect();
         for (time, happening) in happened {
             // Of a CPU, what all processes do is told.
-            if self.is_by_cpu() && self.tree.state(happening.of_process()).is_none() {
+            if self.is_by_cpu() && !self.is_known(&happening) {
                 continue;
             }
             match happening {

@@ -15,7 +15,8 @@ impl AgentEngine {
     /// Looks who is in the group, if it is time. Those who have left have no bursts any more.
     pub(super) fn see_members(&mut self) {
         let Some(group) = self.settings.group.clone() else { return };
-        if self.kernel.now() < self.next_members {
+        // Clocks of CPUs see who is in it.
+        if self.is_by_cpu() || self.kernel.now() < self.next_members {
             return;
         }
         let own = self.kernel.own_time();

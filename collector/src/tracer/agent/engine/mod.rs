@@ -152,11 +152,12 @@ impl AgentEngine {
         };
         let sideband = match &settings.group {
             Some(group) => Sideband::of_group(cpus, group),
-            None if settings.by_cpu => Sideband::of_cpus(cpus),
+            None if settings.by_cpu.is_some() => Sideband::of_cpus(cpus),
             None => Sideband::open(cpus, list),
         };
         let sideband = sideband.map_err(AgentError::Sideband)?;
-        let cpu_clocks = settings.by_cpu.then(|| CpuClocks::open(cpus)).transpose().map_err(AgentError::CpuClocks)?;
+        let cpu_clocks = settings.by_cpu.map(|_| CpuClocks::open(cpus, settings.group.as_ref()));
+        let cpu_clocks = cpu_clocks.transpose().map_err(AgentError::CpuClocks)?;
         let polled = cpu_clocks.iter().flat_map(CpuClocks::polled);
         let attention = Attention::new(&sideband, polled, kernel.seed()).map_err(AgentError::Sideband)?;
         let cost = if has_agents { StopCost::built_in("agents take few stops") } else { calibrate(&mut kernel) };
@@ -176,11 +177,9 @@ impl AgentEngine {
         settings.command.into_iter().for_each(|command| budget.count_thread(command, &mut kernel));
         running.count(&mut budget, &mut kernel);
         let mut tree = Tree::default();
-        let running = if settings.by_cpu {
-            by_cpu::follow(&running, &mut tree);
-            Running::Processes(Vec::new())
-        } else {
-            running
+        let running = match settings.by_cpu {
+            Some(_) => by_cpu::follow(&running, &mut tree),
+            None => running,
         };
         let for_writer = collecting.clone();
         let _ = shared.before_drain.set(BeforeDrain(Box::new(move |shared| for_writer.collect(shared))));
