@@ -64,7 +64,8 @@ pub struct SamplingArgs {
     /// branch records: agent for commands, and with `record --inject`; lookahead for what runs already) [default: auto]
     #[arg(help_heading = SAMPLING, long, value_name = "HOW")]
     tracer: Option<TracerChoice>,
-    /// Percent of the program's CPU time that software tracing may take, with the samples beside it: above 0, up to 100 [default: 1]
+    /// Percent of the program's CPU time that software tracing may take, with the samples of the clock beside it, or these alone: above 0,
+    /// up to 100 [default: 1]
     #[arg(help_heading = SAMPLING, long, value_name = "PCT", value_parser = overhead, allow_negative_numbers = true)]
     overhead: Option<f64>,
     /// Milliseconds that software tracing may take on top of that at the beginning of a command, two thirds of them in its first second of

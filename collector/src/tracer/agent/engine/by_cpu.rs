@@ -32,15 +32,14 @@ impl AgentEngine {
     }
 
     fn take_turn(&mut self, Turn { process, thread, period }: Turn) {
-        let is_followed = match self.tree.state(process) {
-            Some(state) => state != State::Young,
-            None => self.settings.by_cpu != Some(ByCpu::Family) && process != std::process::id() as i32,
-        };
         // One that could not be stopped yet has its burst still to come.
-        if !is_followed || self.tree.get(thread).is_some() || self.is_off(process) {
+        if self.tree.get(thread).is_some() || self.is_off(process) {
             return;
         }
         if self.tree.state(process).is_none() {
+            if self.settings.by_cpu == Some(ByCpu::Family) || process == std::process::id() as i32 {
+                return;
+            }
             self.tree.set_state(process, State::Without);
         }
         // Its clock was started when bursts were to come sooner than they may now.
@@ -52,12 +51,10 @@ impl AgentEngine {
         self.overflowed(thread);
     }
 
-    /// Whether something that happened is of a process that is known here. Where all that the clocks see is recorded, those are the ones that had
-    /// a turn, and what they start has its own.
-    pub(super) fn is_known(&self, happening: &Happening) -> bool {
-        let begins_unknown =
-            self.settings.by_cpu != Some(ByCpu::Family) && matches!(happening, Happening::Begin { .. });
-        self.tree.state(happening.of_process()).is_some() && !begins_unknown
+    /// Whether something that happened makes a difference. Where all that the clocks see is recorded, a process is known from its first turn on.
+    pub(super) fn is_of_known(&self, happening: &Happening) -> bool {
+        let is_birth = matches!(happening, Happening::Begin { .. });
+        self.tree.state(happening.of_process()).is_some() && (self.settings.by_cpu == Some(ByCpu::Family) || !is_birth)
     }
 
     /// A thread has had its burst, or cannot have it.

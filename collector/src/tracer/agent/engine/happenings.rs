@@ -26,7 +26,7 @@ impl AgentEngine {
         let ended: HashSet<i32> = happened.iter().filter_map(|(_, happening)| happening.ended_thread()).collect();
         for (time, happening) in happened {
             // Of a CPU, what all processes do is told.
-            if self.is_by_cpu() && !self.is_known(&happening) {
+            if self.is_by_cpu() && !self.is_of_known(&happening) {
                 continue;
             }
             match happening {
@@ -85,8 +85,12 @@ impl AgentEngine {
 
     /// A child of fork has its parent's agent, one of vfork its parent's memory.
     fn forked(&mut self, process: i32, parent: i32) {
-        self.tree.set_state(process, State::Young);
         self.budget.process_begins(process);
+        if self.is_by_cpu() {
+            // It has its turns like any other: nothing is begun with it.
+            return self.tree.set_state(process, State::Without);
+        }
+        self.tree.set_state(process, State::Young);
         let begun = self.kernel.now();
         self.young.push_back((begun, process, parent));
         self.next_tick = self.next_tick.min(begun + 2 * YOUNG);
