@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use crate::bursts::Traced;
 use crate::{Place, errors, programs, wait_for};
 
-fn tasks(pid: u32) -> Vec<u32> {
+pub fn tasks(pid: u32) -> Vec<u32> {
     let names = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
     names.map(|name| name.unwrap().file_name().to_str().unwrap().parse().unwrap()).collect()
 }

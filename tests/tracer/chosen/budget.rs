@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use serde_json::Value;
 
+use crate::attaching::tasks;
 use crate::bursts::Traced;
 use crate::{Place, errors, programs, text, wait_for};
 
@@ -46,20 +47,25 @@ fn the_budget_is_kept_and_bursts_come_with_it() {
 fn the_first_seconds_of_a_program_of_many_threads_keep_the_budget() {
     let Some(place) = Place::to_trace() else { return };
     let Some(many) = place.program("many", programs::MANY) else { return };
-    let over = (0..5).map_while(|_| first_seconds(&place, &many).err());
-    let over: Vec<String> = over.collect();
-    assert!(over.len() < 5, "{}", over.join("\n"));
+    // As a process, which events of CPUs may record, and as threads, which have clocks of their own.
+    for option in ["-p", "-t"] {
+        let over = (0..5).map_while(|_| first_seconds(&place, &many, option).err());
+        let over: Vec<String> = over.collect();
+        assert!(over.len() < 5, "{option}: {}", over.join("\n"));
+    }
 }
 
 /// Records the first seconds of a program that runs already. The error says by how much they cost more than they may.
-fn first_seconds(place: &Place, many: &Path) -> Result<(), String> {
+fn first_seconds(place: &Place, many: &Path, option: &str) -> Result<(), String> {
     const ALLOWED: f64 = 2.0;
     let mut target = Command::new(many).arg("40").spawn().unwrap();
-    let tasks = format!("/proc/{}/task", target.id());
-    wait_for("its threads", || std::fs::read_dir(&tasks).unwrap().count() == 31);
+    wait_for("its threads", || tasks(target.id()).len() == 31);
     let allowed = ALLOWED.to_string();
-    let pid = target.id().to_string();
-    let output = place.record(&["--tracer", "lookahead", "--overhead", &allowed, "--duration", "4", "-p", &pid]);
+    let ids = match option {
+        "-t" => tasks(target.id()).iter().map(u32::to_string).collect::<Vec<_>>().join(","),
+        _ => target.id().to_string(),
+    };
+    let output = place.record(&["--tracer", "lookahead", "--overhead", &allowed, "--duration", "4", option, &ids]);
     target.kill().unwrap();
     target.wait().unwrap();
     assert!(output.status.success(), "{}", errors(&output));
@@ -71,8 +77,9 @@ fn first_seconds(place: &Place, many: &Path) -> Result<(), String> {
     assert!(starting > 0.0 && starting < spent, "{tracer:#}");
     let exceeded = starting > used * ALLOWED / 100.0 * 0.1;
     assert_eq!(errors(&output).contains("of that, starting took"), exceeded, "{}", errors(&output));
-    let threads = traced.number("/starting/threads");
-    assert!((1..=31).contains(&threads) && traced.number("/bursts") > 0, "{tracer:#}");
+    let by_cpu = option == "-p" && traced.samples.keys().any(|event| event.starts_with("cpu-clock"));
+    let clocks = if by_cpu { 0..=0 } else { 1..=31 };
+    assert!(clocks.contains(&traced.number("/starting/threads")) && traced.number("/bursts") > 0, "{tracer:#}");
     let cost = &tracer["stop_cost"];
     assert!(
         cost["calibrated"].is_boolean() && cost["same_cpu_ns"].is_u64() && cost["other_cpu_ns"].is_u64(),
