@@ -55,7 +55,7 @@ pub(crate) fn agreeing(spec: &EventSpec, first: &EventAttr, fields: SampleFormat
 pub(crate) struct Attached {
     pub(crate) producer: Box<dyn Producer>,
     pub(crate) shared: Arc<Shared>,
-    /// It traces the command, and is told first how that ends.
+    /// It may trace the command, and is told first then how that ends.
     pub(crate) traces: bool,
 }
 

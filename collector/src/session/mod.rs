@@ -452,7 +452,8 @@ fn begin(
     let mut producers: Vec<Box<dyn Producer>> = Vec::new();
     producers.extend(kernel.map(|kernel| Box::new(kernel) as Box<dyn Producer>));
     if let Some(Attached { producer, shared, traces }) = followed {
-        if let (true, Some(command), Target::Command) = (traces, &mut command, &request.target) {
+        // Whoever is recorded, the command may be among them.
+        if let (true, Some(command)) = (traces, &mut command) {
             command.leave_to(shared.clone());
         }
         tracer = Some(shared);

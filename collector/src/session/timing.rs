@@ -67,6 +67,7 @@ impl Timing {
             burst_share: 1.0 - UNSEEN_SHARE,
             inherit: true,
             command: None,
+            waited_for: None,
             by_cpu: None,
             group: None,
             clock: Clock::Time,

@@ -55,6 +55,7 @@ impl Tracing {
             sample_within(request, 1.0, choice);
             return Ok(None);
         };
+        sample_less(request, kind, choice);
         let by_cpu = if kind == TracerKind::Lookahead { started_by_cpu(request, machine, choice) } else { None };
         let samples = !choice.events.is_empty();
         if !samples {
@@ -67,7 +68,6 @@ impl Tracing {
         let by_instructions = machine.counts_instructions() && !is_agent && group.is_none() && by_cpu.is_none();
         let clock = if by_instructions { Clock::Instructions } else { Clock::Time };
         let options = &request.tracer;
-        sample_less(request, kind, choice);
         let settings = Settings {
             kind,
             end: options.size.end(kind),
@@ -76,6 +76,7 @@ impl Tracing {
             burst_share: 1.0 - unseen_share(kind) - if samples { sample_share(kind) } else { 0.0 },
             inherit: !request.no_inherit,
             command: None,
+            waited_for: None,
             by_cpu,
             group,
             clock,
@@ -117,8 +118,9 @@ impl PlannedFollower for Tracing {
             Target::Threads(ids) => (ids.clone(), false),
             Target::System | Target::Group(_) => (Vec::new(), false),
         };
+        self.settings.waited_for = command.map(|pid| pid as i32);
         if request.target == Target::Command {
-            self.settings.command = command.map(|pid| pid as i32);
+            self.settings.command = self.settings.waited_for;
         }
         let burst = self.description(first);
         let event = BurstEvent { attr: burst.attr.clone(), id: self.id.1 };

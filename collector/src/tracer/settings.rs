@@ -27,6 +27,8 @@ pub(crate) struct Settings {
     pub(crate) inherit: bool,
     /// The command, which begins to run when tracing has begun.
     pub(crate) command: Option<i32>,
+    /// The process of the command, whoever is recorded: the recorder waits for it, and who traces it is told first how it ends.
+    pub(crate) waited_for: Option<i32>,
     /// Whose bursts clocks of CPUs start; `None`: clocks of threads do.
     pub(crate) by_cpu: Option<ByCpu>,
     /// The control group that is recorded, if one is: who is in it may change.
@@ -73,6 +75,7 @@ impl Settings {
             burst_share: 1.0,
             inherit: true,
             command: None,
+            waited_for: None,
             by_cpu: None,
             group: None,
             clock: Clock::Time,

@@ -83,6 +83,14 @@ fn of_the_whole_machine_branches_are_traced_if_asked_for() {
         program.kill().unwrap();
         program.wait().unwrap();
     }
+    // The command is stopped like all others, and waited for by the recorder.
+    let ends = format!("{} 1000; exit 7", text(&hot));
+    let output = place.record(&["-a", "--tracer", "lookahead", "--overhead", "50", "--", "sh", "-c", &ends]);
+    assert_eq!(output.status.code(), Some(7), "{}", errors(&output));
+    let traced = Traced::read(&place.recording());
+    assert!(traced.bursts_in("hot").count() > 5, "{}", errors(&output));
+    let output = place.record(&["-a", "--tracer", "lookahead", "--overhead", "50", "--", text(&hot), "1000"]);
+    assert_eq!(output.status.code(), Some(0), "{}", errors(&output));
     let output = place.record(&["-a", "--tracer", "breakpoint", "--", "true"]);
     assert_eq!(output.status.code(), Some(2), "{}", errors(&output));
     assert!(errors(&output).contains("--tracer breakpoint cannot follow everything"), "{}", errors(&output));

@@ -188,6 +188,11 @@ impl AgentEngine {
 
     /// A thread gets no clock: no more files may be open.
     fn has_no_file(&mut self, thread: i32) {
+        if self.is_by_cpu() {
+            // It may have one at its next turn.
+            self.agents.put_off += 1;
+            return;
+        }
         let is_first_time = self.without_file.insert(thread);
         self.collecting.held().statistics.threads_without_file += u64::from(is_first_time);
     }

@@ -221,7 +221,7 @@ impl AgentEngine {
     }
 
     fn report_end(&mut self, thread: i32, status: i32) {
-        if self.settings.command == Some(thread) {
+        if self.settings.waited_for == Some(thread) {
             let _ = self.shared.status.set(status);
         }
         let process = self.process_of(thread);
