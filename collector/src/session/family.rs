@@ -1,6 +1,7 @@
 //! What is kept of the records of everything that runs: those of some processes, and of those that they start.
 
 use std::collections::HashSet;
+use std::time::{Duration, Instant};
 
 use perf_event_open_sys::bindings as sys;
 
@@ -8,6 +9,10 @@ use crate::session::last_thread::LastThreads;
 use crate::session::record_layout::{
     BrokenRecord, RecordBytes, RecordLayout, SAMPLE, first_record, halves, records, word,
 };
+use crate::sys::process::exists;
+
+/// How often it is looked whether those who belong to it are there still: the record of an end can be lost.
+const SWEEP: Duration = Duration::from_secs(60);
 
 /// Processes with all that comes from them.
 #[derive(Debug)]
@@ -19,22 +24,72 @@ pub(crate) struct Family {
     last_threads: LastThreads,
     /// Those that have ended in this round, and in the one before: their last records may be in a ring that was read before that of their end.
     ended: [Vec<u32>; 2],
+    /// What rings held right after a round was read, which is of the next one.
+    ahead: Vec<Vec<u8>>,
+    next_sweep: Instant,
+}
+
+/// What changes who belongs to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Change {
+    Born { pid: u32, parent: u32 },
+    Ended { pid: u32, tid: u32 },
 }
 
 impl Family {
     /// Of these processes. `grows`: and of those that they start.
     pub(crate) fn new(layout: RecordLayout, pids: &[u32], grows: bool) -> Self {
-        let members = pids.iter().copied().collect();
-        Self { layout, members, grows, last_threads: LastThreads::default(), ended: [Vec::new(), Vec::new()] }
+        Self {
+            layout,
+            members: pids.iter().copied().collect(),
+            grows,
+            last_threads: LastThreads::default(),
+            ended: [Vec::new(), Vec::new()],
+            ahead: Vec::new(),
+            next_sweep: Instant::now() + SWEEP,
+        }
     }
 
-    /// Keeps what is of the family in `rings`, what all rings of a round held. A process can be on another CPU than its parent, so who belongs to
-    /// it is known when all have been looked at.
+    /// Reads a round: what is of the family in each ring. `drain` appends what a ring holds.
+    ///
+    /// A process may run on another CPU than its parent, and say something there before the ring is read that tells of its birth. So all rings are
+    /// read once more, after all have been read: what they hold then goes into the next round, and who is born there is known in this one.
     ///
     /// # Errors
     /// A ring holds no whole records.
-    pub(crate) fn keep(&mut self, rings: &mut [Vec<u8>]) -> Result<(), BrokenRecord> {
-        self.see(rings)?;
+    pub(crate) fn read(
+        &mut self,
+        rings: &mut Vec<Vec<u8>>,
+        count: usize,
+        mut drain: impl FnMut(usize, &mut Vec<u8>),
+    ) -> Result<(), BrokenRecord> {
+        rings.resize_with(count, Vec::new);
+        self.ahead.resize_with(count, Vec::new);
+        for (index, (ring, ahead)) in rings.iter_mut().zip(&mut self.ahead).enumerate() {
+            ring.clear();
+            ring.append(ahead);
+            drain(index, ring);
+        }
+        let mut ahead = std::mem::take(&mut self.ahead);
+        ahead.iter_mut().enumerate().for_each(|(index, ring)| drain(index, ring));
+        let kept = self.keep(rings, &ahead);
+        self.ahead = ahead;
+        kept
+    }
+
+    /// Whether something was read that is of the next round.
+    pub(crate) fn is_ahead(&self) -> bool {
+        self.ahead.iter().any(|ring| !ring.is_empty())
+    }
+
+    fn keep(&mut self, rings: &mut [Vec<u8>], ahead: &[Vec<u8>]) -> Result<(), BrokenRecord> {
+        let mut changes = Vec::new();
+        self.see(rings, true, &mut changes)?;
+        self.see(ahead, false, &mut changes)?;
+        changes.sort_unstable();
+        for (_, change) in changes {
+            self.apply(change);
+        }
         for ring in rings {
             let (mut from, mut to) = (0, 0);
             while let Some(record) = first_record(&ring[from..], from)? {
@@ -52,38 +107,43 @@ impl Family {
             self.members.remove(&pid);
         }
         std::mem::swap(now, before);
+        if Instant::now() >= self.next_sweep {
+            self.next_sweep = Instant::now() + SWEEP;
+            self.members.retain(|pid| exists(*pid));
+        }
         Ok(())
     }
 
-    /// Learns who was born, in order, and who has ended.
-    fn see(&mut self, rings: &[Vec<u8>]) -> Result<(), BrokenRecord> {
-        let mut born = Vec::new();
+    /// Who was born and who has ended, with the times; of the next round births alone, which are seen again.
+    fn see(&self, rings: &[Vec<u8>], with_ends: bool, to: &mut Vec<(u64, Change)>) -> Result<(), BrokenRecord> {
         for ring in rings {
             for record in records(ring) {
                 let record = record?;
-                match (record.kind, word(record.body, 0).map(halves)) {
-                    (sys::PERF_RECORD_FORK, Some([pid, parent])) if self.grows && pid != parent => {
-                        born.push((self.layout.time(&record).unwrap_or_default(), pid, parent));
+                let change = match (record.kind, word(record.body, 0).map(halves), word(record.body, 8).map(halves)) {
+                    (sys::PERF_RECORD_FORK, Some([pid, parent]), _) if self.grows && pid != parent => {
+                        Change::Born { pid, parent }
                     }
-                    (sys::PERF_RECORD_EXIT, Some([pid, _])) if self.members.contains(&pid) => {
-                        let thread = word(record.body, 8).map(halves);
-                        if thread.is_some_and(|[tid, _]| self.last_threads.ends(pid, tid)) {
-                            self.ended[0].push(pid);
-                        }
-                    }
-                    _ => {}
-                }
+                    (sys::PERF_RECORD_EXIT, Some([pid, _]), Some([tid, _])) if with_ends => Change::Ended { pid, tid },
+                    _ => continue,
+                };
+                to.push((self.layout.time(&record).unwrap_or_default(), change));
             }
         }
-        born.sort_unstable();
-        for (_, pid, parent) in born {
-            if self.members.contains(&parent) {
+        Ok(())
+    }
+
+    fn apply(&mut self, change: Change) {
+        match change {
+            Change::Born { pid, parent } if self.members.contains(&parent) => {
                 self.members.insert(pid);
                 // The number of one that has ended is given again.
                 self.ended.iter_mut().for_each(|ended| ended.retain(|&id| id != pid));
             }
+            Change::Ended { pid, tid } if self.members.contains(&pid) && self.last_threads.ends(pid, tid) => {
+                self.ended[0].push(pid);
+            }
+            Change::Born { .. } | Change::Ended { .. } => {}
         }
-        Ok(())
     }
 
     /// Whether a record is of the family, or of nobody in particular: what was lost, what the kernel did.
@@ -138,7 +198,7 @@ mod tests {
 
     /// The processes whose records are kept of each ring.
     fn kept(family: &mut Family, mut rings: Vec<Vec<u8>>) -> Vec<Vec<u32>> {
-        family.keep(&mut rings).unwrap();
+        family.keep(&mut rings, &[]).unwrap();
         let pids =
             |ring: &Vec<u8>| records(ring).map(|record| halves(word(record.unwrap().body, 0).unwrap())[0]).collect();
         rings.iter().map(pids).collect()
@@ -192,12 +252,39 @@ mod tests {
     }
 
     #[test]
+    fn what_is_born_and_ends_within_a_round_is_forgotten() {
+        let mut family = family(&[A], true);
+        let lives = vec![ring(|writer| ended(writer, B, 13)), ring(|writer| forked(writer, B, A, 11))];
+        assert_eq!(kept(&mut family, lives), [[B], [B]]);
+        kept(&mut family, Vec::new());
+        assert_eq!(kept(&mut family, vec![ring(|writer| named(writer, B, 30))]), [Vec::<u32>::new()]);
+    }
+
+    #[test]
+    fn a_birth_that_is_told_while_rings_are_read_is_known() {
+        let mut family = family(&[A], true);
+        // The first ring has nothing when it is read; when the second one is, the child is there already.
+        let mut told = vec![
+            vec![Vec::new(), ring(|writer| forked(writer, B, A, 11))],
+            vec![ring(|writer| named(writer, B, 12)), Vec::new()],
+        ];
+        let mut rings = Vec::new();
+        family.read(&mut rings, 2, |index, to| to.append(&mut told[index].remove(0))).unwrap();
+        let of = |rings: &[Vec<u8>]| rings.iter().map(|ring| records(ring).count()).collect::<Vec<_>>();
+        assert_eq!(of(&rings), [0, 1]);
+        assert!(family.is_ahead());
+        family.read(&mut rings, 2, |_, _| {}).unwrap();
+        assert_eq!(of(&rings), [1, 0]);
+        assert!(!family.is_ahead());
+    }
+
+    #[test]
     fn what_is_of_nobody_is_kept_and_what_is_broken_is_told() {
         // PERF_RECORD_LOST: an id, and how many.
         let lost = [&2_u32.to_le_bytes()[..], &[0, 0, 24, 0], &[5; 16]].concat();
         let mut rings = vec![lost.clone()];
-        family(&[], true).keep(&mut rings).unwrap();
+        family(&[], true).keep(&mut rings, &[]).unwrap();
         assert_eq!(rings, [lost]);
-        assert!(family(&[], true).keep(&mut [vec![1; 9]]).is_err());
+        assert!(family(&[], true).keep(&mut [vec![1; 9]], &[]).is_err());
     }
 }

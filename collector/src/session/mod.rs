@@ -11,7 +11,7 @@ pub(crate) mod followed;
 pub(crate) mod kernel_code;
 mod kernel_events;
 mod kernel_image;
-mod last_thread;
+pub(crate) mod last_thread;
 mod lead;
 pub(crate) mod limits;
 pub(crate) mod live;

@@ -173,6 +173,9 @@ impl<W: Write> Recorder<W> {
     pub(crate) fn end(&mut self, source: &mut dyn RingSource) -> Result<(), RecorderError> {
         source.stop();
         self.round(source)?;
+        if self.family.as_ref().is_some_and(Family::is_ahead) {
+            self.round(source)?;
+        }
         self.order.finish(&mut self.out);
         self.write()?;
         self.end_file()
@@ -268,12 +271,7 @@ impl<W: Write> Recorder<W> {
     /// Reads every ring once.
     pub(crate) fn round(&mut self, source: &mut dyn RingSource) -> Result<(), RecorderError> {
         if let Some(family) = &mut self.family {
-            self.rings.resize_with(source.rings(), Vec::new);
-            for (ring, records) in self.rings.iter_mut().enumerate() {
-                records.clear();
-                source.drain(ring, records);
-            }
-            family.keep(&mut self.rings)?;
+            family.read(&mut self.rings, source.rings(), |ring, records| source.drain(ring, records))?;
         }
         for ring in 0..source.rings() {
             self.ring.clear();

@@ -22,7 +22,7 @@ use crate::session::followed::{Attached, Followed, Follows, PlannedFollower, agr
 use crate::session::metadata::{count_event, event_metadata};
 use crate::session::open::{KernelOpener, Totals};
 use crate::session::placeholder::{placeholder, tracking};
-use crate::session::setup::{cpus, tasks};
+use crate::session::setup::tasks;
 use crate::session::{Summary, nanoseconds};
 use crate::sys::{EventFd, own_cpu_time};
 use crate::tracer::budget::stop_cost::{SAMPLE, SAMPLE_SHARE, SAMPLE_SHARE_BESIDE_AGENTS, UNSEEN_SHARE};
@@ -84,7 +84,7 @@ impl Tracing {
         };
         let id = placeholder()?;
         let spec = spec(clock, options.overhead);
-        let cpus = if by_cpu.is_some() { cpus(request, machine) } else { machine.online.clone() };
+        let cpus = machine.online.clone();
         Ok(Some(Self { settings, spec, cpus, tasks: tasks(&request.target, choice.by_cpu), id, sampled: 0 }))
     }
 
@@ -171,9 +171,9 @@ fn started_by_cpu(request: &Request, machine: &Machine, choice: &mut Choice) -> 
             Some(ByCpu::Family)
         }
         // One that the kernel does not count as a whole is looked into, to know who uses the CPU time.
-        Target::Group(group) => group.cpu_time().map(|_| ByCpu::Group),
+        Target::Group(group) if request.cpus.is_none() => group.cpu_time().map(|_| ByCpu::Group),
         Target::System => Some(ByCpu::Everything),
-        Target::Command | Target::Threads(_) => None,
+        Target::Group(_) | Target::Command | Target::Threads(_) => None,
     }
 }
 

@@ -95,6 +95,19 @@ pub(crate) fn has_userfaultfd(pid: u32) -> bool {
     files.filter_map(|file| fs::read_link(file.path()).ok()).any(|link| link.as_os_str() == "anon_inode:[userfaultfd]")
 }
 
+/// Whether a process may serve what others read: their faults of memory (userfaultfd(2)), or their files (FUSE).
+pub(crate) fn serves_memory(pid: u32) -> bool {
+    let files = fs::read_dir(proc_path(pid).join("fd")).into_iter().flatten().flatten();
+    let mut links = files.filter_map(|file| fs::read_link(file.path()).ok());
+    links.any(|link| link.as_os_str() == "anon_inode:[userfaultfd]" || link == Path::new("/dev/fuse"))
+}
+
+/// The names of the threads of a process.
+pub(crate) fn thread_names(pid: u32) -> Vec<String> {
+    let comm = |tid| contents(&proc_path(pid).join(format!("task/{tid}/comm")));
+    threads(pid).into_iter().map(|tid| String::from_utf8_lossy(&comm(tid)).trim_end().to_owned()).collect()
+}
+
 /// Signals a process has handlers for: bit n - 1 for signal n.
 pub(crate) fn signals_caught(id: u32) -> u64 {
     signals(&status(id), "SigCgt:")

@@ -66,6 +66,9 @@ pub use crate::tracer::statistics::{Agents, Checks, Predictions, Times, TracerSt
 use crate::tracer::timer::TimerEngine;
 pub(crate) use crate::tracer::timer::{PreloadFile, TimedBursts};
 
+/// The name of the thread that visits others, in every recorder.
+pub(crate) const TRACER_THREAD: &str = "hbbp-tracer";
+
 /// A thread that cannot be traced.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("thread {thread} cannot be traced: {errno}{}", hint(*.errno))]
@@ -166,7 +169,7 @@ impl Tracer {
         cpus: CpuList,
         running: Running,
     ) -> Result<Self, TraceError> {
-        Self::begin("hbbp-tracer", move |shared, signals, result: Sender<Result<(), TraceError>>| {
+        Self::begin(TRACER_THREAD, move |shared, signals, result: Sender<Result<(), TraceError>>| {
             let kernel = LinuxKernel::new(signals);
             let made = AgentEngine::new(settings.clone(), event, shared, kernel, &cpus, running);
             match made {

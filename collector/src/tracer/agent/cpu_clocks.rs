@@ -46,23 +46,33 @@ impl CpuClocks {
         let folder = group.map(ControlGroup::open).transpose();
         let folder = folder.map_err(|error| Errno(error.raw_os_error().unwrap_or(libc::EINVAL)))?;
         let scope = |cpu| folder.as_ref().map_or(Scope::Cpu(cpu), |folder| Scope::Group(folder.as_raw_fd(), cpu));
-        let open = |cpu| {
-            let event = EventFd::open(&attr(), scope(cpu))?;
+        let mut clocks = Vec::new();
+        for cpu in cpus.iter() {
+            let event = match EventFd::open(&attr(), scope(cpu)) {
+                Ok(event) => event,
+                // It went offline meanwhile.
+                Err(Errno::ENODEV) => continue,
+                Err(errno) => return Err(errno),
+            };
             let ring = Ring::map(&event, 1)?;
-            Ok(CpuClock { event, ring, period: 0 })
-        };
-        let clocks = cpus.iter().map(open).collect::<Result<Vec<CpuClock>, Errno>>()?;
+            clocks.push(CpuClock { event, ring, period: 0 });
+        }
         Ok(Self { clocks, bytes: Vec::new() })
     }
 
-    /// Starts all. Each overflows after so many ns of time in user space, times what `jitter` gives it.
-    ///
-    /// # Errors
-    /// What the kernel says.
-    pub(crate) fn start(&mut self, mean: u64, mut jitter: impl FnMut() -> f64) -> Result<(), Errno> {
-        self.clocks
-            .iter_mut()
-            .try_for_each(|clock| clock.set_period(mean, jitter()).and_then(|()| clock.event.enable()))
+    /// Starts all. Each overflows after so many ns, times what `jitter` gives it. One whose CPU is gone does not.
+    pub(crate) fn start(&mut self, mean: u64, mut jitter: impl FnMut() -> f64) {
+        for clock in &mut self.clocks {
+            let _ = clock.set_period(mean, jitter()).and_then(|()| clock.event.enable());
+        }
+    }
+
+    /// Starts those anew whose periods are more than twice as long as they should be by now: on a CPU that has little to do it takes long until one
+    /// has a turn.
+    pub(crate) fn shorten(&mut self, mean: u64, mut jitter: impl FnMut() -> f64) {
+        for clock in self.clocks.iter_mut().filter(|clock| clock.period > 2 * mean) {
+            let _ = clock.set_period(mean, jitter());
+        }
     }
 
     /// None overflows any more.
@@ -100,7 +110,7 @@ impl CpuClock {
     }
 }
 
-/// A clock that stands still while its CPU is idle or in the kernel, and tells of each overflow at once.
+/// A clock of wall time that tells of each overflow at once, but for those where its CPU is idle or in the kernel.
 fn attr() -> EventAttr {
     EventAttr {
         kind: sys::PERF_TYPE_SOFTWARE,
@@ -151,7 +161,7 @@ mod tests {
             Ok(clocks) => clocks,
             Err(why) => return testing::skip!(Privileges, "no event of a CPU opens: {why}"),
         };
-        clocks.start(1_000_000, || 1.0).unwrap();
+        clocks.start(1_000_000, || 1.0);
         let (own, began) = (std::process::id() as i32, std::time::Instant::now());
         let mut own_turns = 0;
         while own_turns < 5 {

@@ -1,11 +1,18 @@
 //! Processes whose threads have no clocks: those of the CPUs say whose turn it is.
 
-use crate::errno::Errno;
+use std::time::Duration;
+
+use crate::sys::process::{exists, serves_memory, thread_names};
+use crate::tracer::TRACER_THREAD;
 use crate::tracer::agent::cpu_clocks::Turn;
 use crate::tracer::agent::engine::{AgentEngine, Running};
 use crate::tracer::agent::sideband::Happening;
 use crate::tracer::agent::tree::{State, Tree};
+use crate::tracer::kernel::Kernel;
 use crate::tracer::settings::ByCpu;
+
+/// How often it is looked whether processes are there still: the record of an end can be lost.
+const SWEEP: Duration = Duration::from_secs(60);
 
 impl AgentEngine {
     /// Whether clocks of CPUs start the bursts.
@@ -18,8 +25,7 @@ impl AgentEngine {
         let Some(clocks) = &mut self.cpu_clocks else { return };
         let mean = self.budget.period();
         let governor = &mut self.budget.governor;
-        // They can be started, as they could be opened.
-        let _: Result<(), Errno> = clocks.start(mean as u64, || governor.jitter());
+        clocks.start(mean as u64, || governor.jitter());
     }
 
     /// Gives those a burst whose turn it is.
@@ -32,23 +38,65 @@ impl AgentEngine {
     }
 
     fn take_turn(&mut self, Turn { process, thread, period }: Turn) {
-        // One that could not be stopped yet has its burst still to come.
-        if self.tree.get(thread).is_some() || self.is_off(process) {
+        if self.is_off(process) {
             return;
         }
         if self.tree.state(process).is_none() {
-            if self.settings.by_cpu == Some(ByCpu::Family) || process == std::process::id() as i32 {
+            if self.settings.by_cpu == Some(ByCpu::Family) {
                 return;
             }
-            self.tree.set_state(process, State::Without);
+            let is_left_alone = process == std::process::id() as i32 || must_not_wait(process as u32);
+            self.tree.set_state(process, if is_left_alone { State::Barred } else { State::Without });
+        }
+        if self.tree.is_left_out(process) {
+            return;
+        }
+        self.turns_lately += 1;
+        // One that could not be stopped yet has its burst still to come, which stands for this, too.
+        if self.tree.get(thread).is_some() {
+            *self.owed.entry(thread).or_default() += period;
+            return;
         }
         // Its clock was started when bursts were to come sooner than they may now.
         let mean = self.budget.period().max(period as f64);
         if self.seed.f64() >= period as f64 / mean {
             return;
         }
-        self.open_clock(process, thread, mean, mean as u64, 0);
+        let mean = mean + self.owed.remove(&thread).unwrap_or(0) as f64;
+        self.open_clock(process, thread, mean, None, 0);
         self.overflowed(thread);
+    }
+
+    /// The turn of a thread is over without a burst: its next one stands for this, too.
+    pub(super) fn gives_up_turn(&mut self, thread: i32) {
+        let period = self
+            .tree
+            .get(thread)
+            .and_then(|watched| self.collecting.held().clocks.get(&watched.clock.number()).map(|(_, period)| *period));
+        self.had_turn(thread);
+        *self.owed.entry(thread).or_default() += period.unwrap_or(0);
+    }
+
+    /// Chooses other periods for clocks whose are too long by now, and forgets, once in a while, those whose end nobody told.
+    pub(super) fn look_after_turns(&mut self) {
+        let Some(clocks) = &mut self.cpu_clocks else { return };
+        let mean = self.budget.period();
+        let governor = &mut self.budget.governor;
+        clocks.shorten(mean as u64, || governor.jitter());
+        governor.threads = std::mem::take(&mut self.turns_lately).clamp(1, self.cpus);
+        let now = self.kernel.now();
+        if now < self.next_sweep {
+            return;
+        }
+        self.next_sweep = now + SWEEP;
+        for process in self.tree.processes() {
+            if !exists(process as u32) {
+                self.tree.threads_of(process).into_iter().for_each(|thread| self.stop_watching(thread));
+                self.ended(process, process);
+            }
+        }
+        self.turned.retain(|thread| exists(*thread as u32));
+        self.owed.retain(|thread, _| exists(*thread as u32));
     }
 
     /// Whether something that happened makes a difference. Where all that the clocks see is recorded, a process is known from its first turn on.
@@ -61,6 +109,12 @@ impl AgentEngine {
     pub(super) fn had_turn(&mut self, thread: i32) {
         self.stop_watching(thread);
     }
+}
+
+/// Whether a process must not be stopped, for the tracer may wait for it: another recorder, which may stop this one; one that serves files or
+/// memory of others.
+fn must_not_wait(process: u32) -> bool {
+    thread_names(process).iter().any(|name| name == TRACER_THREAD) || serves_memory(process)
 }
 
 /// Knows these processes. None of their threads is to have a clock, which is what is left of them.

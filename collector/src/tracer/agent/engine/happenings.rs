@@ -30,7 +30,9 @@ impl AgentEngine {
                 continue;
             }
             match happening {
-                Happening::Exec { process: thread } | Happening::Begin { thread, .. } if ended.contains(&thread) => {}
+                // By CPU, what it has begun meanwhile is known by it.
+                Happening::Exec { process: thread } | Happening::Begin { thread, .. }
+                    if ended.contains(&thread) && !self.is_by_cpu() => {}
                 // Nothing is followed but what was there.
                 Happening::Begin { .. } if !self.settings.inherit => {}
                 Happening::Exec { process } if !self.settings.inherit && !self.was_there(process) => {}
@@ -123,13 +125,13 @@ impl AgentEngine {
             let mean = self.budget.period();
             // A first overflow may come at any time: threads that live shorter than a period get their share.
             let first = self.by_chance(mean * part);
-            self.open_clock(process, thread, mean, first, begun);
+            self.open_clock(process, thread, mean, Some(first), begun);
         }
     }
 
     /// Opens the clock of a thread, which tells the tracer, or the agent if the process has it. The burst after its first overflow stands for
-    /// `mean`, ns.
-    pub(super) fn open_clock(&mut self, process: i32, thread: i32, mean: f64, first: u64, begun: u64) {
+    /// `mean`, ns. Without a first overflow the clock stands.
+    pub(super) fn open_clock(&mut self, process: i32, thread: i32, mean: f64, first: Option<u64>, begun: u64) {
         let state = self.tree.state(process).unwrap_or(State::Without);
         if state == State::Young || self.tree.is_left_out(process) {
             return;
@@ -138,7 +140,7 @@ impl AgentEngine {
         // Since Linux 5.13.
         let on_exec = EventAttr { flags: attr.flags | AttrFlags::REMOVE_ON_EXEC, ..attr.clone() };
         let opened = self.kernel.open(&on_exec, thread).or_else(|_| self.kernel.open(&attr, thread));
-        let files = if self.tree.thread_count() == 0 { 0 } else { FILES_FOR_OTHERS };
+        let files = if self.tree.thread_count() == 0 && !self.is_by_cpu() { 0 } else { FILES_FOR_OTHERS };
         let clock = match opened.and_then(|clock| clock.leaving_room_for(files)) {
             Ok(clock) => clock,
             Err(errno) if errno.is_permission() => return self.bar(process),
@@ -150,9 +152,11 @@ impl AgentEngine {
             State::With { signal } if lets_through(thread, signal) => (thread, signal, true),
             _ => (own_thread(), realtime_signal(), false),
         };
-        let started = clock.signal_to(whom, signal).and_then(|()| clock.set_period(first));
+        let period = first.unwrap_or(mean as u64);
+        let started = clock.signal_to(whom, signal).and_then(|()| clock.set_period(period));
         let is_off = self.is_off(process);
-        if started.and_then(|()| if is_off { Ok(()) } else { clock.once() }).is_err() {
+        let stands = is_off || first.is_none();
+        if started.and_then(|()| if stands { Ok(()) } else { clock.once() }).is_err() {
             return;
         }
         if self.tree.get(thread).is_some() {
@@ -165,9 +169,9 @@ impl AgentEngine {
                 process,
                 begun,
                 clock,
-                period: first,
+                period,
                 stands: tells_agent,
-                will_overflow: !is_off,
+                will_overflow: !stands,
                 tells_agent,
                 is_off,
                 tries: 0,
@@ -177,7 +181,7 @@ impl AgentEngine {
         let mut held = self.collecting.held();
         held.clocks.insert(number, (ThreadId { pid: process, tid: thread }, mean as u64));
         // With turns, clocks come and go.
-        let new_thread = new_thread && (self.cpu_clocks.is_none() || self.turned.insert(thread));
+        let new_thread = if self.cpu_clocks.is_some() { self.turned.insert(thread) } else { new_thread };
         held.statistics.threads += u64::from(new_thread);
         held.statistics.processes += u64::from(new_process);
         drop(held);
@@ -224,8 +228,10 @@ impl AgentEngine {
         self.turned.remove(&thread);
         self.stop_watching(thread);
         // The other threads of one whose threads have no clocks are not known.
-        let has_no_clocks = self.tree.is_left_out(process) || self.is_by_cpu();
-        if has_no_clocks && self.kernel.threads(process).iter().any(|id| is_alive(*id as u32)) {
+        if self.is_by_cpu() && !self.last_threads.ends(process as u32, thread as u32) {
+            return;
+        }
+        if self.tree.is_left_out(process) && self.kernel.threads(process).iter().any(|id| is_alive(*id as u32)) {
             return;
         }
         if self.tree.forget(process) {

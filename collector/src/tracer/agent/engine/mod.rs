@@ -20,6 +20,7 @@ use agent::{Image, Limits};
 
 use crate::errno::Errno;
 use crate::machine::cpu_list::CpuList;
+use crate::session::last_thread::LastThreads;
 use crate::sys::EventFd;
 use crate::tracer::agent::attention::Attention;
 use crate::tracer::agent::collecting::{Collecting, NewBurst};
@@ -90,6 +91,12 @@ pub(crate) struct AgentEngine {
     cpu_clocks: Option<CpuClocks>,
     /// Threads that have had a turn by these.
     turned: HashSet<i32>,
+    /// What turns without a burst stood for, by threads, ns.
+    owed: HashMap<i32, u64>,
+    /// Turns since the last look.
+    turns_lately: usize,
+    next_sweep: Instant,
+    last_threads: LastThreads,
     attention: Attention,
     /// What looking at processes cost in this window.
     looking: Duration,
@@ -192,6 +199,10 @@ impl AgentEngine {
             sideband,
             cpu_clocks,
             turned: HashSet::new(),
+            owed: HashMap::new(),
+            turns_lately: 0,
+            next_sweep: now,
+            last_threads: LastThreads::default(),
             attention,
             looking: Duration::ZERO,
             tree,
@@ -266,6 +277,7 @@ impl AgentEngine {
     fn tick(&mut self) {
         self.see_happenings();
         self.see_members();
+        self.look_after_turns();
         self.watch_more();
         self.watch_grown_up();
         // Another thread may have taken the signal that tells of them.
@@ -293,7 +305,9 @@ impl AgentEngine {
             let mut held = self.collecting.held();
             let statistics = &mut held.statistics;
             let before = statistics.time.application;
-            self.budget.governor.threads = if self.cpu_clocks.is_some() { self.cpus } else { self.tree.computing() };
+            if self.cpu_clocks.is_none() {
+                self.budget.governor.threads = self.tree.computing();
+            }
             self.budget.look_at_time(OFTEN, &self.kernel, statistics);
             self.budget.charge_the_rest(&self.kernel, &mut statistics.time.other);
             statistics.time.application - before

@@ -111,6 +111,10 @@ impl AgentEngine {
         if self.seed.f64() < before / mean {
             return false;
         }
+        if self.is_by_cpu() {
+            self.had_turn(thread);
+            return true;
+        }
         let rest = (before - first as f64).max(0.0) as u64 + self.by_chance(mean - before);
         if let Some(watched) = self.tree.get_mut(thread) {
             watched.arm(rest);
@@ -131,8 +135,8 @@ impl AgentEngine {
         watched.tries += 1;
         let (process, tries) = (watched.process, watched.tries);
         if self.cpu_clocks.is_some() && tries > TRIES {
-            // Its clock would cost more than its burst is worth.
-            return self.had_turn(thread);
+            // Its clock would cost more than its burst is worth. The next one stands for this, too.
+            return self.gives_up_turn(thread);
         }
         let next = match tries.checked_sub(TRIES) {
             Some(0) if self.cpu_clocks.is_some() => SOON,
