@@ -28,8 +28,11 @@ pub(crate) fn by_cpu(request: &Request, machine: &Machine, events: &[EventSpec])
     let Target::Processes(pids) = &request.target else { return None };
     let are_clocks = |events: &[EventSpec]| events.iter().all(|event| event.unit == Unit::Nanoseconds);
     let is_rate_open = request.options.ebs_period.is_none() && request.options.frequency.is_none();
-    let is_possible =
-        machine.may_sample_system() && request.cpus.is_none() && !machine.counts_instructions() && is_rate_open;
+    let is_possible = machine.may_sample_system()
+        && request.cpus.is_none()
+        && !machine.counts_instructions()
+        && !request.no_inherit
+        && is_rate_open;
     let Period::Every(period) = events.first()?.period else { return None };
     if !is_possible
         || !are_clocks(events)

@@ -9,7 +9,7 @@ use crate::session::last_thread::LastThreads;
 use crate::session::record_layout::{
     BrokenRecord, RecordBytes, RecordLayout, SAMPLE, first_record, halves, records, word,
 };
-use crate::sys::process::exists;
+use crate::sys::process::{exists, is_alive};
 
 /// How often it is looked whether those who belong to it are there still: the record of an end can be lost.
 const SWEEP: Duration = Duration::from_secs(60);
@@ -19,8 +19,6 @@ const SWEEP: Duration = Duration::from_secs(60);
 pub(crate) struct Family {
     layout: RecordLayout,
     members: HashSet<u32>,
-    /// Those that they start belong to them.
-    grows: bool,
     last_threads: LastThreads,
     /// Those that have ended in this round, and in the one before: their last records may be in a ring that was read before that of their end.
     ended: [Vec<u32>; 2],
@@ -37,12 +35,11 @@ enum Change {
 }
 
 impl Family {
-    /// Of these processes. `grows`: and of those that they start.
-    pub(crate) fn new(layout: RecordLayout, pids: &[u32], grows: bool) -> Self {
+    /// Of these processes, and of those that they start.
+    pub(crate) fn new(layout: RecordLayout, pids: &[u32]) -> Self {
         Self {
             layout,
             members: pids.iter().copied().collect(),
-            grows,
             last_threads: LastThreads::default(),
             ended: [Vec::new(), Vec::new()],
             ahead: Vec::new(),
@@ -109,7 +106,7 @@ impl Family {
         std::mem::swap(now, before);
         if Instant::now() >= self.next_sweep {
             self.next_sweep = Instant::now() + SWEEP;
-            self.members.retain(|pid| exists(*pid));
+            now.extend(self.members.iter().copied().filter(|pid| !exists(*pid)));
         }
         Ok(())
     }
@@ -120,9 +117,7 @@ impl Family {
             for record in records(ring) {
                 let record = record?;
                 let change = match (record.kind, word(record.body, 0).map(halves), word(record.body, 8).map(halves)) {
-                    (sys::PERF_RECORD_FORK, Some([pid, parent]), _) if self.grows && pid != parent => {
-                        Change::Born { pid, parent }
-                    }
+                    (sys::PERF_RECORD_FORK, Some([pid, parent]), _) if pid != parent => Change::Born { pid, parent },
                     (sys::PERF_RECORD_EXIT, Some([pid, _]), Some([tid, _])) if with_ends => Change::Ended { pid, tid },
                     _ => continue,
                 };
@@ -139,7 +134,9 @@ impl Family {
                 // The number of one that has ended is given again.
                 self.ended.iter_mut().for_each(|ended| ended.retain(|&id| id != pid));
             }
-            Change::Ended { pid, tid } if self.members.contains(&pid) && self.last_threads.ends(pid, tid) => {
+            Change::Ended { pid, tid }
+                if self.members.contains(&pid) && self.last_threads.ends(pid, tid) && !is_alive(pid) =>
+            {
                 self.ended[0].push(pid);
             }
             Change::Born { .. } | Change::Ended { .. } => {}
@@ -169,8 +166,8 @@ mod tests {
     use crate::session::record_layout::one_event;
     use crate::session::standing::sample_id;
 
-    fn family(pids: &[u32], grows: bool) -> Family {
-        Family::new(RecordLayout::of_events(&one_event()), pids, grows)
+    fn family(pids: &[u32]) -> Family {
+        Family::new(RecordLayout::of_events(&one_event()), pids)
     }
 
     fn at(pid: u32, time: u64) -> SampleId {
@@ -230,13 +227,12 @@ mod tests {
                 }),
             ]
         };
-        assert_eq!(kept(&mut family(&[A], true), children()), [vec![C, B], vec![C, A], vec![B]]);
-        assert_eq!(kept(&mut family(&[A], false), children()), [vec![], vec![A], vec![]]);
+        assert_eq!(kept(&mut family(&[A]), children()), [vec![C, B], vec![C, A], vec![B]]);
     }
 
     #[test]
     fn what_has_ended_is_known_for_a_round_more() {
-        let mut family = family(&[A], true);
+        let mut family = family(&[A]);
         let ends = vec![ring(|writer| ended(writer, A, 20)), ring(|writer| named(writer, A, 19))];
         assert_eq!(kept(&mut family, ends), [[A], [A]]);
         // In a ring that was read before the one that told of its end.
@@ -244,7 +240,7 @@ mod tests {
         assert_eq!(kept(&mut family, one()), [[A]]);
         assert_eq!(kept(&mut family, one()), [Vec::<u32>::new()], "another has its number");
         // Which is one of the family at once.
-        let mut family = self::family(&[A, B], true);
+        let mut family = self::family(&[A, B]);
         kept(&mut family, vec![ring(|writer| ended(writer, A, 20))]);
         kept(&mut family, vec![ring(|writer| forked(writer, A, B, 21))]);
         assert_eq!(kept(&mut family, one()), [[A]]);
@@ -253,7 +249,7 @@ mod tests {
 
     #[test]
     fn what_is_born_and_ends_within_a_round_is_forgotten() {
-        let mut family = family(&[A], true);
+        let mut family = family(&[A]);
         let lives = vec![ring(|writer| ended(writer, B, 13)), ring(|writer| forked(writer, B, A, 11))];
         assert_eq!(kept(&mut family, lives), [[B], [B]]);
         kept(&mut family, Vec::new());
@@ -262,9 +258,9 @@ mod tests {
 
     #[test]
     fn a_birth_that_is_told_while_rings_are_read_is_known() {
-        let mut family = family(&[A], true);
+        let mut family = family(&[A]);
         // The first ring has nothing when it is read; when the second one is, the child is there already.
-        let mut told = vec![
+        let mut told = [
             vec![Vec::new(), ring(|writer| forked(writer, B, A, 11))],
             vec![ring(|writer| named(writer, B, 12)), Vec::new()],
         ];
@@ -283,8 +279,8 @@ mod tests {
         // PERF_RECORD_LOST: an id, and how many.
         let lost = [&2_u32.to_le_bytes()[..], &[0, 0, 24, 0], &[5; 16]].concat();
         let mut rings = vec![lost.clone()];
-        family(&[], true).keep(&mut rings, &[]).unwrap();
+        family(&[]).keep(&mut rings, &[]).unwrap();
         assert_eq!(rings, [lost]);
-        assert!(family(&[], true).keep(&mut [vec![1; 9]], &[]).is_err());
+        assert!(family(&[]).keep(&mut [vec![1; 9]], &[]).is_err());
     }
 }

@@ -495,7 +495,7 @@ fn begin(
         Some(SampledCode::new(made_code, RecordLayout::of_events(recorder.writer.events()), burst_id));
     if let (true, Target::Processes(pids)) = (choice.by_cpu, &request.target) {
         let layout = RecordLayout::of_events(recorder.writer.events());
-        recorder.family = Some(Family::new(layout, pids, !request.no_inherit));
+        recorder.family = Some(Family::new(layout, pids));
     }
     recorder.members = request.target.group().map(|group| Members::new(group.clone(), recorder.writer.events()));
     recorder.unseen_changes = unseen_changes;

@@ -111,6 +111,7 @@ fn wrong_values_are_wrong_usage() {
         &["--depth", "16", "--burst", "100"],
         &["--tracer", "magic"],
         &["-a", "--tracer", "agent"],
+        &["-a", "--tracer", "lookahead", "-C", "0"],
     ] {
         let output = place.record(&[options, &["--", "true"]].concat());
         assert_eq!(output.status.code(), Some(2), "{options:?}: {}", errors(&output));

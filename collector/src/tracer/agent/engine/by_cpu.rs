@@ -11,6 +11,8 @@ use crate::tracer::agent::tree::{State, Tree};
 use crate::tracer::kernel::Kernel;
 use crate::tracer::settings::ByCpu;
 
+/// A burst stands for so many periods at most that brought none.
+const MOST_OWED: u64 = 10;
 /// How often it is looked whether processes are there still: the record of an end can be lost.
 const SWEEP: Duration = Duration::from_secs(60);
 
@@ -30,6 +32,10 @@ impl AgentEngine {
 
     /// Gives those a burst whose turn it is.
     pub(super) fn take_turns(&mut self) {
+        if self.settings.by_cpu == Some(ByCpu::Family) {
+            // Whose turn it is may just have been born.
+            self.see_happenings();
+        }
         let Some(clocks) = &mut self.cpu_clocks else { return };
         let mean = self.budget.period();
         let governor = &mut self.budget.governor;
@@ -52,10 +58,9 @@ impl AgentEngine {
             return;
         }
         self.turns_lately += 1;
-        // One that could not be stopped yet has its burst still to come, which stands for this, too.
+        // One that could not be stopped yet has its burst still to come. The one after that stands for this, too.
         if self.tree.get(thread).is_some() {
-            *self.owed.entry(thread).or_default() += period;
-            return;
+            return self.owes(thread, period);
         }
         // Its clock was started when bursts were to come sooner than they may now.
         let mean = self.budget.period().max(period as f64);
@@ -64,7 +69,17 @@ impl AgentEngine {
         }
         let mean = mean + self.owed.remove(&thread).unwrap_or(0) as f64;
         self.open_clock(process, thread, mean, None, 0);
+        if self.tree.get(thread).is_none() {
+            return self.owes(thread, mean as u64);
+        }
         self.overflowed(thread);
+    }
+
+    /// A turn of a thread brought no burst.
+    fn owes(&mut self, thread: i32, period: u64) {
+        let most = MOST_OWED.saturating_mul(self.budget.period() as u64);
+        let owed = self.owed.entry(thread).or_default();
+        *owed = owed.saturating_add(period).min(most);
     }
 
     /// The turn of a thread is over without a burst: its next one stands for this, too.
@@ -74,7 +89,7 @@ impl AgentEngine {
             .get(thread)
             .and_then(|watched| self.collecting.held().clocks.get(&watched.clock.number()).map(|(_, period)| *period));
         self.had_turn(thread);
-        *self.owed.entry(thread).or_default() += period.unwrap_or(0);
+        self.owes(thread, period.unwrap_or(0));
     }
 
     /// Chooses other periods for clocks whose are too long by now, and forgets, once in a while, those whose end nobody told.
@@ -84,6 +99,17 @@ impl AgentEngine {
         let governor = &mut self.budget.governor;
         clocks.shorten(mean as u64, || governor.jitter());
         governor.threads = std::mem::take(&mut self.turns_lately).clamp(1, self.cpus);
+        // Who has not computed since the last look may not do so for long, and its clock would cost at each switch.
+        let open: Vec<(i32, i32)> =
+            self.tree.threads_mut().map(|(thread, watched)| (watched.process, thread)).collect();
+        let before = std::mem::take(&mut self.open_before);
+        for (process, thread) in open {
+            if self.stops.is_under_way(process) || !before.contains(&thread) {
+                self.open_before.insert(thread);
+            } else {
+                self.gives_up_turn(thread);
+            }
+        }
         let now = self.kernel.now();
         if now < self.next_sweep {
             return;

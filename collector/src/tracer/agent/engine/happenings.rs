@@ -62,6 +62,7 @@ impl AgentEngine {
             self.stop_watching(thread);
         }
         self.tree.set_state(process, State::Without);
+        self.owed.remove(&process);
         self.on_the_way.remove(&process);
         self.visits.forget_process(process);
         if self.settings.group.is_some() {
@@ -226,9 +227,11 @@ impl AgentEngine {
         self.starting.ended(thread);
         self.without_file.remove(&thread);
         self.turned.remove(&thread);
+        self.owed.remove(&thread);
         self.stop_watching(thread);
         // The other threads of one whose threads have no clocks are not known.
-        if self.is_by_cpu() && !self.last_threads.ends(process as u32, thread as u32) {
+        // A thread that has called exec has the number of the first one, which has ended.
+        if self.is_by_cpu() && (!self.last_threads.ends(process as u32, thread as u32) || is_alive(process as u32)) {
             return;
         }
         if self.tree.is_left_out(process) && self.kernel.threads(process).iter().any(|id| is_alive(*id as u32)) {

@@ -93,6 +93,8 @@ pub(crate) struct AgentEngine {
     turned: HashSet<i32>,
     /// What turns without a burst stood for, by threads, ns.
     owed: HashMap<i32, u64>,
+    /// Threads that had a clock of their own for a turn at the last look.
+    open_before: HashSet<i32>,
     /// Turns since the last look.
     turns_lately: usize,
     next_sweep: Instant,
@@ -200,6 +202,7 @@ impl AgentEngine {
             cpu_clocks,
             turned: HashSet::new(),
             owed: HashMap::new(),
+            open_before: HashSet::new(),
             turns_lately: 0,
             next_sweep: now,
             last_threads: LastThreads::default(),
