@@ -32,10 +32,6 @@ impl AgentEngine {
 
     /// Gives those a burst whose turn it is.
     pub(super) fn take_turns(&mut self) {
-        if self.settings.by_cpu == Some(ByCpu::Family) {
-            // Whose turn it is may just have been born.
-            self.see_happenings();
-        }
         let Some(clocks) = &mut self.cpu_clocks else { return };
         let mean = self.budget.period();
         let governor = &mut self.budget.governor;
@@ -47,8 +43,13 @@ impl AgentEngine {
         if self.is_off(process) {
             return;
         }
+        let is_family = self.settings.by_cpu == Some(ByCpu::Family);
+        if is_family && self.tree.state(process).is_none() {
+            // It may just have been born.
+            self.see_happenings();
+        }
         if self.tree.state(process).is_none() {
-            if self.settings.by_cpu == Some(ByCpu::Family) {
+            if is_family {
                 return;
             }
             let is_left_alone = process == std::process::id() as i32 || must_not_wait(process as u32);
