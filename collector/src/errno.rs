@@ -50,6 +50,13 @@ impl From<rustix::io::Errno> for Errno {
     }
 }
 
+impl From<std::io::Error> for Errno {
+    /// One that is not the kernel's is that of an argument.
+    fn from(error: std::io::Error) -> Self {
+        error.raw_os_error().map_or(Self::EINVAL, Self)
+    }
+}
+
 impl fmt::Display for Errno {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&plain(&std::io::Error::from_raw_os_error(self.0)))

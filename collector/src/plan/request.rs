@@ -149,14 +149,15 @@ impl Request {
         }
         if self.target == Target::System
             && let TracerChoice::Kind(kind) = self.tracer.kind
-            && (kind != TracerKind::Lookahead || self.cpus.is_some())
         {
-            if kind == TracerKind::Lookahead {
+            if kind != TracerKind::Lookahead {
+                return refuse(format!(
+                    "--tracer {kind} cannot follow everything that runs: --tracer lookahead can, others go with a command, -p or -t"
+                ));
+            }
+            if self.cpus.is_some() {
                 return refuse("-C cannot be with --tracer lookahead and -a: its budget is of all CPUs".to_owned());
             }
-            return refuse(format!(
-                "--tracer {kind} cannot follow everything that runs: --tracer lookahead can, others go with a command, -p or -t"
-            ));
         }
         if self.target.group().is_some() {
             let is_possible = match self.tracer.kind {

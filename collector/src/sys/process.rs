@@ -91,21 +91,21 @@ pub(crate) fn children(pid: u32, tid: u32) -> Vec<u32> {
 
 /// Whether a process can serve faults of memory (userfaultfd(2)), its own perhaps.
 pub(crate) fn has_userfaultfd(pid: u32) -> bool {
-    let files = fs::read_dir(proc_path(pid).join("fd")).into_iter().flatten().flatten();
-    files.filter_map(|file| fs::read_link(file.path()).ok()).any(|link| link.as_os_str() == "anon_inode:[userfaultfd]")
+    has_open(pid, is_userfaultfd)
 }
 
-/// Whether a process may serve what others read: their faults of memory (userfaultfd(2)), or their files (FUSE).
-pub(crate) fn serves_memory(pid: u32) -> bool {
-    let files = fs::read_dir(proc_path(pid).join("fd")).into_iter().flatten().flatten();
-    let mut links = files.filter_map(|file| fs::read_link(file.path()).ok());
-    links.any(|link| link.as_os_str() == "anon_inode:[userfaultfd]" || link == Path::new("/dev/fuse"))
+/// Whether a process may serve what others read: their faults of memory, or their files (FUSE).
+pub(crate) fn serves_others(pid: u32) -> bool {
+    has_open(pid, |file| is_userfaultfd(file) || file == Path::new("/dev/fuse"))
 }
 
-/// The names of the threads of a process.
-pub(crate) fn thread_names(pid: u32) -> Vec<String> {
-    let comm = |tid| contents(&proc_path(pid).join(format!("task/{tid}/comm")));
-    threads(pid).into_iter().map(|tid| String::from_utf8_lossy(&comm(tid)).trim_end().to_owned()).collect()
+fn is_userfaultfd(file: &Path) -> bool {
+    file.as_os_str() == "anon_inode:[userfaultfd]"
+}
+
+fn has_open(pid: u32, is_it: impl Fn(&Path) -> bool) -> bool {
+    let files = fs::read_dir(proc_path(pid).join("fd")).into_iter().flatten().flatten();
+    files.filter_map(|file| fs::read_link(file.path()).ok()).any(|file| is_it(&file))
 }
 
 /// Signals a process has handlers for: bit n - 1 for signal n.

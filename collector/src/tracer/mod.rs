@@ -66,7 +66,7 @@ pub use crate::tracer::statistics::{Agents, Checks, Predictions, Times, TracerSt
 use crate::tracer::timer::TimerEngine;
 pub(crate) use crate::tracer::timer::{PreloadFile, TimedBursts};
 
-/// The name of the thread that visits others, in every recorder.
+/// The name of the thread that traces, in every recorder.
 pub(crate) const TRACER_THREAD: &str = "hbbp-tracer";
 
 /// A thread that cannot be traced.
@@ -131,7 +131,7 @@ impl Tracer {
         whole_processes: bool,
     ) -> Result<Self, AttachError> {
         let ids = ids.to_vec();
-        Self::begin("hbbp-tracer", move |shared, signals, result: Sender<Result<(), AttachError>>| {
+        Self::begin(TRACER_THREAD, move |shared, signals, result: Sender<Result<(), AttachError>>| {
             let (mut kernel, placement) = (LinuxKernel::new(signals), Placement::prefer_tracer());
             let cost = calibrate(&mut kernel);
             let mut engine = Engine::new(settings, event, shared, kernel, placement, cost);
@@ -151,7 +151,7 @@ impl Tracer {
         bursts: Arc<TimedBursts>,
         preload: PreloadFile,
     ) -> Result<Self, TraceError> {
-        Self::begin("hbbp-tracer", move |shared, signals, result: Sender<Result<(), TraceError>>| {
+        Self::begin(TRACER_THREAD, move |shared, signals, result: Sender<Result<(), TraceError>>| {
             let engine = TimerEngine::new(settings, bursts, preload, shared, LinuxKernel::new(signals));
             let _ = result.send(Ok(()));
             engine.run()

@@ -26,7 +26,7 @@ const HAPPENINGS: EventData = EventData::new_u64(1);
 const TURNS: EventData = EventData::new_u64(2);
 
 /// What has come that was waited for, besides signals.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Came {
     /// Something happened to a process.
     pub(crate) happenings: bool,
@@ -56,8 +56,7 @@ impl Attention {
         turns: impl Iterator<Item = BorrowedFd<'a>>,
         seed: u64,
     ) -> Result<Self, Errno> {
-        let signals = SignalFd::block(&[libc::SIGCHLD, libc::SIGIO, realtime_signal()])
-            .map_err(|error| Errno(error.raw_os_error().unwrap_or(libc::EINVAL)))?;
+        let signals = SignalFd::block(&[libc::SIGCHLD, libc::SIGIO, realtime_signal()])?;
         let (quiet, full) = (epoll::create(CreateFlags::CLOEXEC)?, epoll::create(CreateFlags::CLOEXEC)?);
         epoll::add(&quiet, &signals, SIGNALS, EventFlags::IN)?;
         epoll::add(&full, &signals, SIGNALS, EventFlags::IN)?;

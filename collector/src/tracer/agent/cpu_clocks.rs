@@ -43,8 +43,7 @@ impl CpuClocks {
     /// # Errors
     /// What the kernel says: it needs the rights to sample everything that runs.
     pub(crate) fn open(cpus: &CpuList, group: Option<&ControlGroup>) -> Result<Self, Errno> {
-        let folder = group.map(ControlGroup::open).transpose();
-        let folder = folder.map_err(|error| Errno(error.raw_os_error().unwrap_or(libc::EINVAL)))?;
+        let folder = group.map(ControlGroup::open).transpose()?;
         let scope = |cpu| folder.as_ref().map_or(Scope::Cpu(cpu), |folder| Scope::Group(folder.as_raw_fd(), cpu));
         let mut clocks = Vec::new();
         for cpu in cpus.iter() {

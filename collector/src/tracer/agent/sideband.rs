@@ -81,7 +81,7 @@ impl Sideband {
 
     /// Of what is in a control group.
     pub(crate) fn of_group(cpus: &CpuList, group: &ControlGroup) -> Result<Self, Errno> {
-        let folder = group.open().map_err(|error| Errno(error.raw_os_error().unwrap_or(libc::EINVAL)))?;
+        let folder = group.open()?;
         let mut sideband = Self::empty();
         sideband.add(&attr(AttrFlags::default()), cpus, |cpu| Scope::Group(folder.as_raw_fd(), cpu))?;
         sideband.with_rings()

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::sys::process::{exists, serves_memory, thread_names};
+use crate::sys::process::{exists, serves_others, thread_name, threads};
 use crate::tracer::TRACER_THREAD;
 use crate::tracer::agent::cpu_clocks::Turn;
 use crate::tracer::agent::engine::{AgentEngine, Running};
@@ -89,18 +89,27 @@ impl AgentEngine {
             .tree
             .get(thread)
             .and_then(|watched| self.collecting.held().clocks.get(&watched.clock.number()).map(|(_, period)| *period));
-        self.had_turn(thread);
+        self.stop_watching(thread);
         self.owes(thread, period.unwrap_or(0));
     }
 
-    /// Chooses other periods for clocks whose are too long by now, and forgets, once in a while, those whose end nobody told.
+    /// Chooses other periods for clocks whose are too long by now, and forgets who has no use for what is known.
     pub(super) fn look_after_turns(&mut self) {
         let Some(clocks) = &mut self.cpu_clocks else { return };
         let mean = self.budget.period();
         let governor = &mut self.budget.governor;
         clocks.shorten(mean as u64, || governor.jitter());
         governor.threads = std::mem::take(&mut self.turns_lately).clamp(1, self.cpus);
-        // Who has not computed since the last look may not do so for long, and its clock would cost at each switch.
+        self.close_clocks_of_sleepers();
+        let now = self.kernel.now();
+        if now >= self.next_sweep {
+            self.next_sweep = now + SWEEP;
+            self.sweep();
+        }
+    }
+
+    /// Who has not computed since the last look may not do so for long, and its clock would cost at each switch.
+    fn close_clocks_of_sleepers(&mut self) {
         let open: Vec<(i32, i32)> =
             self.tree.threads_mut().map(|(thread, watched)| (watched.process, thread)).collect();
         let before = std::mem::take(&mut self.open_before);
@@ -111,16 +120,13 @@ impl AgentEngine {
                 self.gives_up_turn(thread);
             }
         }
-        let now = self.kernel.now();
-        if now < self.next_sweep {
-            return;
-        }
-        self.next_sweep = now + SWEEP;
-        for process in self.tree.processes() {
-            if !exists(process as u32) {
-                self.tree.threads_of(process).into_iter().for_each(|thread| self.stop_watching(thread));
-                self.ended(process, process);
-            }
+    }
+
+    /// Forgets those whose end nobody told.
+    fn sweep(&mut self) {
+        for process in self.tree.processes().into_iter().filter(|process| !exists(*process as u32)) {
+            self.tree.threads_of(process).into_iter().for_each(|thread| self.stop_watching(thread));
+            self.ended(process, process);
         }
         self.turned.retain(|thread| exists(*thread as u32));
         self.owed.retain(|thread, _| exists(*thread as u32));
@@ -131,17 +137,13 @@ impl AgentEngine {
         let is_birth = matches!(happening, Happening::Begin { .. });
         self.tree.state(happening.of_process()).is_some() && (self.settings.by_cpu == Some(ByCpu::Family) || !is_birth)
     }
-
-    /// A thread has had its burst, or cannot have it.
-    pub(super) fn had_turn(&mut self, thread: i32) {
-        self.stop_watching(thread);
-    }
 }
 
 /// Whether a process must not be stopped, for the tracer may wait for it: another recorder, which may stop this one; one that serves files or
 /// memory of others.
 fn must_not_wait(process: u32) -> bool {
-    thread_names(process).iter().any(|name| name == TRACER_THREAD) || serves_memory(process)
+    let is_tracer = |tid| thread_name(process, tid).is_some_and(|name| name == TRACER_THREAD.as_bytes());
+    threads(process).into_iter().any(is_tracer) || serves_others(process)
 }
 
 /// Knows these processes. None of their threads is to have a clock, which is what is left of them.

@@ -76,7 +76,7 @@ impl AgentEngine {
                     (watched.tries, watched.computes) = (0, true);
                 }
                 if self.is_by_cpu() {
-                    self.had_turn(id.tid);
+                    self.stop_watching(id.tid);
                 } else {
                     self.arm(id.tid, 0.0);
                 }

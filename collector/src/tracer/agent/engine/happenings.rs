@@ -182,7 +182,7 @@ impl AgentEngine {
         let mut held = self.collecting.held();
         held.clocks.insert(number, (ThreadId { pid: process, tid: thread }, mean as u64));
         // With turns, clocks come and go.
-        let new_thread = if self.cpu_clocks.is_some() { self.turned.insert(thread) } else { new_thread };
+        let new_thread = if self.is_by_cpu() { self.turned.insert(thread) } else { new_thread };
         held.statistics.threads += u64::from(new_thread);
         held.statistics.processes += u64::from(new_process);
         drop(held);

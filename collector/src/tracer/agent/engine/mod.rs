@@ -308,7 +308,7 @@ impl AgentEngine {
             let mut held = self.collecting.held();
             let statistics = &mut held.statistics;
             let before = statistics.time.application;
-            if self.cpu_clocks.is_none() {
+            if !self.is_by_cpu() {
                 self.budget.governor.threads = self.tree.computing();
             }
             self.budget.look_at_time(OFTEN, &self.kernel, statistics);

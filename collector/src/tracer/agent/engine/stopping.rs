@@ -112,7 +112,7 @@ impl AgentEngine {
             return false;
         }
         if self.is_by_cpu() {
-            self.had_turn(thread);
+            self.stop_watching(thread);
             return true;
         }
         let rest = (before - first as f64).max(0.0) as u64 + self.by_chance(mean - before);
@@ -134,12 +134,12 @@ impl AgentEngine {
         let Some(watched) = self.tree.get_mut(thread) else { return };
         watched.tries += 1;
         let (process, tries) = (watched.process, watched.tries);
-        if self.cpu_clocks.is_some() && tries > TRIES {
+        if self.is_by_cpu() && tries > TRIES {
             // Its clock would cost more than its burst is worth. The next one stands for this, too.
             return self.gives_up_turn(thread);
         }
         let next = match tries.checked_sub(TRIES) {
-            Some(0) if self.cpu_clocks.is_some() => SOON,
+            Some(0) if self.is_by_cpu() => SOON,
             None => mean.min(SOON),
             // Each try costs something: they become rare.
             Some(more) => mean * f64::from(more + 1),
