@@ -525,6 +525,23 @@ pub fn compile(folder: &Path, name: &str, source: &str) -> Option<PathBuf> {
     }
 }
 
+/// Four functions of equal work, some 8 us each, and a sleep, again and again, for a minute.
+pub const QUARTERS: &str = r#"
+static volatile unsigned sink;
+#define QUARTER(name) \
+    KEEP unsigned name(unsigned x) { for (int i = 0; i < 6000; i++) x = x * 1664525u + 1013904223u ^ x >> 5; return x; }
+QUARTER(first) QUARTER(second) QUARTER(third) QUARTER(fourth)
+int main(void) {
+    struct timespec now, rest = {0, 200000};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    for (time_t end = now.tv_sec + 60; now.tv_sec < end; clock_gettime(CLOCK_MONOTONIC, &now)) {
+        sink += fourth(third(second(first(sink))));
+        nanosleep(&rest, 0);
+    }
+    return 0;
+}
+"#;
+
 /// `waits US [child]`: computes for some 60 us, sleeps for `US`, and so on, for a minute; with `child`, a child does the same, in a function of its own.
 pub const WAITS: &str = r#"
 static volatile unsigned sink;

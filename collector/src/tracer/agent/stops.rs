@@ -12,8 +12,8 @@ use crate::tracer::agent::tree::Watched;
 use crate::tracer::kernel::Kernel;
 use crate::tracer::notice::Notice;
 
-/// The clock of a thread that is asked to stop overflows after so many ns of its CPU time.
-const AT_ONCE: u64 = 10_000;
+/// The clock of a thread that is asked to stop overflows after so many ns of its CPU time at least.
+pub(crate) const AT_ONCE: u64 = 10_000;
 
 /// What a thread is stopped for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,8 +76,8 @@ impl Stops {
         self.waiting.remove(&process);
     }
 
-    /// Asks a thread to stop: its clock sends it the signal of `notice` where it executes its own code, so that no system call is interrupted.
-    /// One that blocks the signals has to be interrupted.
+    /// Asks a thread to stop when it has computed for `delay` more ns: its clock sends it the signal of `notice` where it executes its own code,
+    /// so that no system call is interrupted. One that blocks the signals has to be interrupted, at once.
     ///
     /// # Errors
     /// What the kernel says: the thread is gone, or may not be traced.
@@ -86,7 +86,7 @@ impl Stops {
         thread: i32,
         watched: &mut Watched,
         purpose: Purpose,
-        notice: Notice,
+        (notice, delay): (Notice, u64),
         kernel: &mut impl Kernel,
     ) -> Result<(), Errno> {
         kernel.seize(thread, 0)?;
@@ -96,7 +96,7 @@ impl Stops {
             Notice::Signal(signal) => clock
                 .disable()
                 .and_then(|()| clock.signal_to(thread, signal))
-                .and_then(|()| clock.set_period(AT_ONCE))
+                .and_then(|()| clock.set_period(delay))
                 .and_then(|()| watched.start_once()),
             Notice::Interrupt => kernel.interrupt(thread),
         };

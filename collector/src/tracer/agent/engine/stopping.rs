@@ -9,7 +9,7 @@ use crate::tracer::agent::engine::serving::SERVED;
 use crate::tracer::agent::engine::{AgentEngine, LOADING};
 use crate::tracer::agent::injection::{Candidate, Refusal, blocks, may_filter_system_calls, own_filters};
 use crate::tracer::agent::residents::inherited_signal;
-use crate::tracer::agent::stops::{Asking, Purpose};
+use crate::tracer::agent::stops::{AT_ONCE, Asking, Purpose};
 use crate::tracer::agent::tree::{State, Watched};
 use crate::tracer::agent::visits::leave_system_call;
 use crate::tracer::kernel::{Kernel, Processes};
@@ -24,6 +24,9 @@ const TRIES: u32 = 4;
 /// The same of all its threads together, of which any will do for the agent.
 const TRIES_OF_PROCESS: u32 = 8;
 const SOON: f64 = 100_000.0;
+/// From the overflow of a clock to the look whether its thread still computes it takes about so long, ns: 50 to 80 us in a virtual machine. Where it
+/// takes another time, code in the first moments after a wait has more or fewer bursts, and what follows has fewer or more.
+const LAG: f64 = 60_000.0;
 /// A period that has become so many times longer since a clock was started is reason to let the clock go on.
 const GROWN: f64 = 1.25;
 /// How often to look at a stop how much CPU time passed.
@@ -77,25 +80,43 @@ impl AgentEngine {
         }
         let guards = guards(thread as u32);
         let notice = best_notice(guards.blocked, guards.caught);
-        // Only what runs is stopped, or one that never is when it is looked at, and waits where it may be interrupted: it is traced until it comes
-        // out of the system call.
-        let is_often = tries >= TRIES || purpose == Purpose::Agent && self.tree.tries(process) >= TRIES_OF_PROCESS;
-        let is_never = is_often
-            && matches!(notice, Notice::Signal(_))
-            && guards.filters <= own_filters()
-            && waited_in(thread as u32).is_some_and(is_made_again);
-        if !is_never && !guards.computes {
+        // What waits is stopped only where that does not show: it is traced until it has computed again for a while. The agent can wait for a
+        // better moment.
+        let is_often = tries >= TRIES || self.tree.tries(process) >= TRIES_OF_PROCESS;
+        let may_wait = || {
+            (purpose == Purpose::Visit || is_often)
+                && matches!(notice, Notice::Signal(_))
+                && guards.filters <= own_filters()
+                && waited_in(thread as u32).is_some_and(is_made_again)
+        };
+        if !guards.computes && !may_wait() {
             return self.try_again(thread);
         }
+        let rest = if guards.computes || purpose == Purpose::Agent { 0 } else { self.rest_of_lag() };
         let Some(watched) = self.tree.get_mut(thread) else { return };
-        match self.stops.ask(thread, watched, purpose, notice, &mut self.kernel) {
-            Ok(()) => self.placement.stopped(thread),
+        match self.stops.ask(thread, watched, purpose, (notice, AT_ONCE + rest), &mut self.kernel) {
+            Ok(()) => {
+                self.placement.stopped(thread);
+                if guards.computes && may_wait() {
+                    // It waits since. Had it stopped, it would wait in no call.
+                    let rest = self.rest_of_lag();
+                    if let Some(watched) = self.tree.get(thread) {
+                        let _ = watched.clock.set_period(AT_ONCE + rest);
+                    }
+                }
+            }
             // The kernel says so of one that ends, too.
             Err(errno) if errno.is_permission() && self.kernel.is_computing(thread) => {
                 self.refused(process, thread, Refusal::Barred);
             }
             Err(_) => self.try_again(thread),
         }
+    }
+
+    /// After how much more CPU time, ns, a thread has its burst that waits when it is looked at. It has computed for a part of the lag only since its
+    /// clock overflowed. What computes still has done so for all of it, so code right after a wait would have too few bursts without these.
+    fn rest_of_lag(&mut self) -> u64 {
+        (LAG * self.seed.f64()) as u64
     }
 
     /// Whether the clock of a thread was started when bursts were to come sooner than they may now. Then it goes on, so that it overflows as if
