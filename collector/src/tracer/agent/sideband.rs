@@ -46,6 +46,8 @@ impl Happening {
     }
 }
 
+/// How often at most the rings are read at a time.
+const MOST_ROUNDS: u32 = 8;
 /// How often at most threads are listed to find some that began while events were opened.
 const MOST_LISTS: u32 = 5;
 
@@ -122,13 +124,24 @@ impl Sideband {
         self.rings.iter().map(|(event, _)| event.as_fd())
     }
 
-    /// What happened since the last time, in order, and when, ns of the kernel's clock of events. What happens while the rings are read may come before what happened earlier.
+    /// What happened since the last time, in order, and when, ns of the kernel's clock of events.
     pub(crate) fn happened(&mut self) -> Vec<(u64, Happening)> {
         self.bytes.clear();
-        for (_, ring) in &mut self.rings {
-            ring.drain(&mut self.bytes);
-        }
+        let rings = &mut self.rings;
+        drain_all(&mut self.bytes, |bytes| rings.iter_mut().for_each(|(_, ring)| _ = ring.drain(bytes)));
         read(&self.bytes)
+    }
+}
+
+/// Reads all rings until they hold nothing: what was read of one may follow from what came into another after that one was read, as the
+/// fork of a child from that of its parent.
+fn drain_all(bytes: &mut Vec<u8>, mut drain: impl FnMut(&mut Vec<u8>)) {
+    for _ in 0..MOST_ROUNDS {
+        let before = bytes.len();
+        drain(bytes);
+        if bytes.len() == before {
+            break;
+        }
     }
 }
 
@@ -218,5 +231,19 @@ mod tests {
         // What is broken is passed over.
         assert_eq!(read(&record(sys::PERF_RECORD_FORK, 0, &[7])), []);
         assert_eq!(read(&[1, 2, 3]), []);
+    }
+    #[test]
+    fn rings_are_read_until_they_are_empty() {
+        // What each ring gets before each round: the child's parent is born in the first one after that was read.
+        let child = at(4, sys::PERF_RECORD_FORK, 0, &[8, 7, 8, 7, 0, 0]);
+        let parent = at(3, sys::PERF_RECORD_FORK, 0, &[7, 6, 7, 6, 0, 0]);
+        let mut rounds = vec![vec![child], vec![parent], vec![]].into_iter();
+        let mut bytes = Vec::new();
+        drain_all(&mut bytes, |bytes| bytes.extend(rounds.next().unwrap().concat()));
+        let of = |id, parent| Happening::Begin { process: id, thread: id, parent };
+        assert_eq!(read(&bytes), [(3, of(7, 6)), (4, of(8, 7))]);
+        let mut rounds = 0;
+        drain_all(&mut Vec::new(), |bytes| (rounds, _) = (rounds + 1, bytes.push(0)));
+        assert_eq!(rounds, MOST_ROUNDS, "it ends");
     }
 }
