@@ -113,15 +113,16 @@ fn code_after_and_before_a_wait_counts_like_the_rest() {
     let pids = targets.each_ref().map(|target| target.0.id().to_string()).join(",");
     // With clocks of CPUs, and of threads.
     for (options, clock) in [(vec![], "cpu-clock"), (vec!["-i"], "task-clock")] {
-        let output = place.record(&[&["-p", &pids, "--overhead", "20", "--duration", "10"], &options[..]].concat());
+        let output = place.record(&[&["-p", &pids, "--overhead", "20", "--duration", "12"], &options[..]].concat());
         assert!(output.status.success(), "{}", errors(&output));
         let traced = Traced::read(&place.recording());
         assert!(traced.samples.keys().any(|event| event.starts_with(clock)), "{clock}: {:?}", traced.samples);
         let bursts = traced.bursts.len();
-        assert!(bursts > 200, "{bursts} bursts by {clock}: {:#}", traced.tracer());
+        assert!(bursts > 400, "{bursts} bursts by {clock}: {:#}", traced.tracer());
         let shares = shares(&place);
-        let of = ["first", "second", "third", "fourth"].map(|name| shares.get(name).copied().unwrap_or_default());
-        let tolerance = 0.04 + 4.0 * (0.25 * 0.75 / bursts as f64).sqrt();
+        let of = ["first", "second", "third", "fourth"].map(|name| shares[name]);
+        // The lag is a constant, which is not that of every machine.
+        let tolerance = 0.06 + 4.0 * (0.25 * 0.75 / bursts as f64).sqrt();
         let all: f64 = of.iter().sum();
         let differ = |share: &f64| (share / all - 0.25).abs() > tolerance;
         assert!(!of.iter().any(differ), "{bursts} bursts by {clock}, ±{tolerance:.3}: {of:.3?}");

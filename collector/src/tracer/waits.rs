@@ -49,6 +49,12 @@ fn wakes(operation: u64) -> bool {
     [libc::FUTEX_WAKE, libc::FUTEX_WAKE_OP, libc::FUTEX_REQUEUE, libc::FUTEX_CMP_REQUEUE].contains(&operation)
 }
 
+/// Whether a system call that a thread waits in may be of a socket with a timeout, which begins anew if something interrupts it. That cannot be
+/// seen from outside.
+pub(crate) fn may_time_out(call: WaitedIn) -> bool {
+    [libc::SYS_read, libc::SYS_recvfrom, libc::SYS_recvmsg, libc::SYS_accept, libc::SYS_accept4].contains(&call.number)
+}
+
 /// Whether a system call that a thread waits in is made again as if nothing had been if it is interrupted: what it has moved is not lost, a
 /// timeout goes on. A thread may be asked to stop while it waits there.
 pub(crate) fn is_made_again(call: WaitedIn) -> bool {
@@ -273,5 +279,7 @@ mod tests {
         assert!(!waits(libc::SYS_epoll_wait, [0, 0, 0, 300, 0, 0]), "the timeout begins anew");
         assert!(waits(libc::SYS_pause, [0; 6]) && waits(libc::SYS_rt_sigtimedwait, [1, 1, 0, 8, 0, 0]));
         assert!(!waits(libc::SYS_rt_sigtimedwait, [1, 1, 1, 8, 0, 0]), "the timeout begins anew");
+        let times_out = |number| may_time_out(WaitedIn { number, arguments: [0; 6], goes_on_at: 0 });
+        assert!(times_out(libc::SYS_recvfrom) && !times_out(libc::SYS_futex) && !times_out(libc::SYS_epoll_wait));
     }
 }

@@ -29,8 +29,6 @@ struct CpuClock {
     ring: Ring,
     /// The mean of those that it may have, ns.
     period: u64,
-    /// Its period is one that has passed.
-    has_overflowed: bool,
 }
 
 /// One for each CPU.
@@ -56,7 +54,7 @@ impl CpuClocks {
                 Err(errno) => return Err(errno),
             };
             let ring = Ring::map(&event, 1)?;
-            clocks.push(CpuClock { event, ring, period: 0, has_overflowed: false });
+            clocks.push(CpuClock { event, ring, period: 0 });
         }
         Ok(Self { clocks, bytes: Vec::new() })
     }
@@ -88,27 +86,18 @@ impl CpuClocks {
         self.clocks.iter().map(|clock| clock.event.as_fd())
     }
 
-    /// Whose turn it is since the last time. What they are given should not wait, so the clocks have their next periods after that:
-    /// [`Self::go_on`].
-    pub(crate) fn turns(&mut self) -> Vec<Turn> {
+    /// Whose turn it is since the last time. A clock that has overflowed has another period from then on, as at the start: programs that do
+    /// something once in a while must not fall in step with it.
+    pub(crate) fn turns(&mut self, mean: u64, mut jitter: impl FnMut() -> f64) -> Vec<Turn> {
         let mut turns = Vec::new();
         for clock in &mut self.clocks {
             self.bytes.clear();
             if clock.ring.drain(&mut self.bytes) > 0 {
-                clock.has_overflowed = true;
                 turns.extend(read(&self.bytes, clock.period));
+                let _ = clock.set_period(mean, jitter());
             }
         }
         turns
-    }
-
-    /// A clock that has overflowed has another period from now on, as at the start: programs that do something once in a while must not fall in
-    /// step with it.
-    pub(crate) fn go_on(&mut self, mean: u64, mut jitter: impl FnMut() -> f64) {
-        for clock in self.clocks.iter_mut().filter(|clock| clock.has_overflowed) {
-            clock.has_overflowed = false;
-            let _ = clock.set_period(mean, jitter());
-        }
     }
 }
 
@@ -176,12 +165,11 @@ mod tests {
         let mut own_turns = 0;
         while own_turns < 5 {
             assert!(began.elapsed().as_secs() < 60, "{own_turns} turns of a thread that computes for a minute");
-            let turns = clocks.turns();
-            clocks.go_on(2_000_000, || 0.5);
+            let turns = clocks.turns(2_000_000, || 0.5);
             own_turns += turns.iter().filter(|turn| turn.process == own).count();
         }
         clocks.stop();
-        clocks.turns();
-        assert_eq!(clocks.turns(), [], "they stand still");
+        clocks.turns(1_000_000, || 1.0);
+        assert_eq!(clocks.turns(1_000_000, || 1.0), [], "they stand still");
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::sys::process::{exists, serves_others, thread_name, threads};
 use crate::tracer::TRACER_THREAD;
-use crate::tracer::agent::cpu_clocks::{CpuClocks, Turn};
+use crate::tracer::agent::cpu_clocks::Turn;
 use crate::tracer::agent::engine::{AgentEngine, Running};
 use crate::tracer::agent::sideband::Happening;
 use crate::tracer::agent::tree::{State, Tree};
@@ -32,12 +32,11 @@ impl AgentEngine {
 
     /// Gives those a burst whose turn it is.
     pub(super) fn take_turns(&mut self) {
-        let turns = self.cpu_clocks.as_mut().map(CpuClocks::turns).unwrap_or_default();
-        turns.into_iter().for_each(|turn| self.take_turn(turn));
         let Some(clocks) = &mut self.cpu_clocks else { return };
         let mean = self.budget.period();
         let governor = &mut self.budget.governor;
-        clocks.go_on(mean as u64, || governor.jitter());
+        let turns = clocks.turns(mean as u64, || governor.jitter());
+        turns.into_iter().for_each(|turn| self.take_turn(turn));
     }
 
     fn take_turn(&mut self, Turn { process, thread, period }: Turn) {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::errno::Errno;
-use crate::sys::process::{guards, is_alive, waited_in};
+use crate::sys::process::{guards, is_alive, scheduled, waited_in};
 use crate::sys::{POLL_HUP, Report, is_32_bit_process};
 use crate::tracer::agent::engine::serving::SERVED;
 use crate::tracer::agent::engine::{AgentEngine, LOADING};
@@ -14,7 +14,7 @@ use crate::tracer::agent::tree::{State, Watched};
 use crate::tracer::agent::visits::leave_system_call;
 use crate::tracer::kernel::{Kernel, Processes};
 use crate::tracer::notice::{Notice, SIGNALS, best_notice};
-use crate::tracer::waits::{is_made_again, may_be_interrupted};
+use crate::tracer::waits::{is_made_again, may_be_interrupted, may_time_out};
 
 /// A process gets the agent when it has computed for so long.
 const SETTLED: Duration = Duration::from_millis(20);
@@ -27,6 +27,8 @@ const SOON: f64 = 100_000.0;
 /// From the overflow of a clock to the look whether its thread still computes it takes about so long, ns: 50 to 80 us in a virtual machine. Where it
 /// takes another time, code in the first moments after a wait has more or fewer bursts, and what follows has fewer or more.
 const LAG: f64 = 60_000.0;
+/// Where threads compute for so many ns at a time on average, the lag makes no difference.
+const LONG: f64 = 5.0 * LAG;
 /// A period that has become so many times longer since a clock was started is reason to let the clock go on.
 const GROWN: f64 = 1.25;
 /// How often to look at a stop how much CPU time passed.
@@ -39,6 +41,11 @@ const TURN: Duration = Duration::from_millis(5);
 impl AgentEngine {
     /// The clock of a thread has overflowed whose process has no agent.
     pub(super) fn overflowed(&mut self, thread: i32) {
+        self.is_due(thread, true);
+    }
+
+    /// A thread is to have its burst or the agent. `since_now`: its clock has just overflowed.
+    fn is_due(&mut self, thread: i32, since_now: bool) {
         let Some(&Watched { process, tells_agent: false, tries, .. }) = self.tree.get(thread) else { return };
         if self.stops.is_under_way(process) {
             self.next_tick = self.next_tick.min(self.kernel.now() + TURN);
@@ -80,14 +87,15 @@ impl AgentEngine {
         }
         let guards = guards(thread as u32);
         let notice = best_notice(guards.blocked, guards.caught);
-        // What waits is stopped only where that does not show: it is traced until it has computed again for a while. The agent can wait for a
-        // better moment.
-        let is_often = tries >= TRIES || self.tree.tries(process) >= TRIES_OF_PROCESS;
+        // What waits is asked only where that does not show: it is traced until it has computed again, and others of its process wait for that. So
+        // what computes for long at a time is tried again first, and so is what was due long ago, and the agent.
+        let is_often = tries >= TRIES || purpose == Purpose::Agent && self.tree.tries(process) >= TRIES_OF_PROCESS;
+        let is_early =
+            |call| since_now && purpose == Purpose::Visit && !may_time_out(call) && computes_briefly(process, thread);
         let may_wait = || {
-            (purpose == Purpose::Visit || is_often)
-                && matches!(notice, Notice::Signal(_))
+            matches!(notice, Notice::Signal(_))
                 && guards.filters <= own_filters()
-                && waited_in(thread as u32).is_some_and(is_made_again)
+                && waited_in(thread as u32).is_some_and(|call| is_made_again(call) && (is_often || is_early(call)))
         };
         if !guards.computes && !may_wait() {
             return self.try_again(thread);
@@ -97,7 +105,7 @@ impl AgentEngine {
         match self.stops.ask(thread, watched, purpose, (notice, AT_ONCE + rest), &mut self.kernel) {
             Ok(()) => {
                 self.placement.stopped(thread);
-                if guards.computes && may_wait() {
+                if purpose == Purpose::Visit && guards.computes && may_wait() {
                     // It waits since. Had it stopped, it would wait in no call.
                     let rest = self.rest_of_lag();
                     if let Some(watched) = self.tree.get(thread) {
@@ -390,7 +398,7 @@ impl AgentEngine {
     /// The thread of a process that was traced is not any more.
     pub(super) fn next_turn(&mut self, process: i32) {
         while let Some(thread) = self.stops.next_waiting(process) {
-            self.overflowed(thread);
+            self.is_due(thread, false);
         }
     }
 
@@ -422,4 +430,10 @@ impl AgentEngine {
             }
         }
     }
+}
+
+/// Whether a thread has computed for less than [`LONG`] at a time since it began, on average.
+fn computes_briefly(process: i32, thread: i32) -> bool {
+    let scheduled = scheduled(process as u32, thread as u32);
+    scheduled.is_some_and(|all| (all.ran.as_nanos() as f64) < LONG * all.times as f64)
 }
