@@ -232,6 +232,7 @@ mod tests {
         assert_eq!(read(&record(sys::PERF_RECORD_FORK, 0, &[7])), []);
         assert_eq!(read(&[1, 2, 3]), []);
     }
+
     #[test]
     fn rings_are_read_until_they_are_empty() {
         // What each ring gets before each round: the child's parent is born in the first one after that was read.

@@ -44,8 +44,8 @@ impl AgentEngine {
         self.is_due(thread, true);
     }
 
-    /// A thread is to have its burst or the agent. `since_now`: its clock has just overflowed.
-    fn is_due(&mut self, thread: i32, since_now: bool) {
+    /// A thread is to have its burst or the agent. `just_overflowed`: its clock has overflowed just now, and not long ago.
+    fn is_due(&mut self, thread: i32, just_overflowed: bool) {
         let Some(&Watched { process, tells_agent: false, tries, .. }) = self.tree.get(thread) else { return };
         if self.stops.is_under_way(process) {
             self.next_tick = self.next_tick.min(self.kernel.now() + TURN);
@@ -90,8 +90,9 @@ impl AgentEngine {
         // What waits is asked only where that does not show: it is traced until it has computed again, and others of its process wait for that. So
         // what computes for long at a time is tried again first, and so is what was due long ago, and the agent.
         let is_often = tries >= TRIES || purpose == Purpose::Agent && self.tree.tries(process) >= TRIES_OF_PROCESS;
-        let is_early =
-            |call| since_now && purpose == Purpose::Visit && !may_time_out(call) && computes_briefly(process, thread);
+        let is_early = |call| {
+            just_overflowed && purpose == Purpose::Visit && !may_time_out(call) && computes_briefly(process, thread)
+        };
         let may_wait = || {
             matches!(notice, Notice::Signal(_))
                 && guards.filters <= own_filters()
